@@ -1,0 +1,60 @@
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum { ALIGNMENT = 64 };
+
+mt_status mt_memory_new(int64_t count, size_t size, const char *what, void **out)
+{
+  if (count < 0) return mt_fail(MT_ERR_ARG, "%s: negative count", what);
+  size_t bytes;
+  if (__builtin_mul_overflow((size_t)count, size, &bytes) || bytes > SIZE_MAX - ALIGNMENT)
+    return mt_fail(MT_ERR_MEMORY, "%s: %lld elements of %zu bytes are too many", what,
+                   (long long)count, size);
+  bytes = (bytes / ALIGNMENT + 1) * ALIGNMENT;
+  void *memory = aligned_alloc(ALIGNMENT, bytes);
+  if (memory == NULL)
+    return mt_fail(MT_ERR_MEMORY, "%s: no memory for %zu bytes", what, bytes);
+  memset(memory, 0, bytes);
+  *out = memory;
+  return MT_OK;
+}
+
+mt_status mt_memory_grow(int64_t count, size_t size, const char *what,
+                         int64_t *capacity, void **memory)
+{
+  if (count <= *capacity && *memory != NULL) return MT_OK;
+  int64_t room = *capacity > 8 ? *capacity : 8;
+  while (room < count) room *= 2;
+  size_t bytes;
+  if (__builtin_mul_overflow((size_t)room, size, &bytes))
+    return mt_fail(MT_ERR_MEMORY, "%s: %lld elements of %zu bytes are too many", what,
+                   (long long)room, size);
+  void *grown = realloc(*memory, bytes);
+  if (grown == NULL)
+    return mt_fail(MT_ERR_MEMORY, "%s: no memory for %zu bytes", what, bytes);
+  *memory = grown;
+  *capacity = room;
+  return MT_OK;
+}
+
+mt_status mt_string_copy(const char *text, char **out)
+{
+  if (text == NULL) {
+    *out = NULL;
+    return MT_OK;
+  }
+  char *copy = strdup(text);
+  if (copy == NULL) return mt_fail(MT_ERR_MEMORY, "no memory to copy a string");
+  *out = copy;
+  return MT_OK;
+}
+
+int64_t mt_memory_peak(void)
+{
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return (int64_t)usage.ru_maxrss * 1024;
+}

@@ -1,0 +1,372 @@
+#include "comm/comm.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/stop.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TAG_ALLTOALL = 101, TAG_RING, TAG_GATHER };
+static const size_t default_max_message = (size_t)1 << 29; /* bytes, below 1 GiB */
+
+void mt_mpi_abort(const char *call, int code, const char *file, int line)
+{
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  mt_fail(MT_ERR_LIBRARY, "%s:%d: %s: %s", file, line, call, text);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+  abort();
+}
+
+static mt_comm comm_of(MPI_Comm mpi)
+{
+  mt_comm comm = {.mpi = mpi, .max_message = default_max_message};
+  MT_MPI(MPI_Comm_rank(mpi, &comm.rank));
+  MT_MPI(MPI_Comm_size(mpi, &comm.size));
+  return comm;
+}
+
+mt_status mt_comm_start(int *argc, char ***argv, mt_comm *world_out)
+{
+  int level;
+  MPI_Comm mpi;
+  MT_MPI(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level));
+  if (level < MPI_THREAD_FUNNELED)
+    return mt_fail(MT_ERR_LIBRARY, "this MPI cannot be used with threads (level %d)", level);
+  MT_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &mpi));
+  *world_out = comm_of(mpi);
+  return MT_OK;
+}
+
+void mt_comm_stop(mt_comm *world)
+{
+  mt_comm_free(world);
+  MT_MPI(MPI_Finalize());
+}
+
+mt_comm mt_comm_self(void)
+{
+  return comm_of(MPI_COMM_SELF);
+}
+
+mt_status mt_comm_split(const mt_comm *comm, int color, int key, mt_comm *out)
+{
+  MPI_Comm mpi;
+  MT_MPI(MPI_Comm_split(comm->mpi, color < 0 ? MPI_UNDEFINED : color, key, &mpi));
+  mt_comm none = {.mpi = MPI_COMM_NULL};
+  *out = mpi == MPI_COMM_NULL ? none : comm_of(mpi);
+  out->max_message = comm->max_message;
+  return MT_OK;
+}
+
+mt_status mt_comm_node(const mt_comm *comm, mt_comm *out)
+{
+  MPI_Comm mpi;
+  MT_MPI(MPI_Comm_split_type(comm->mpi, MPI_COMM_TYPE_SHARED, comm->rank, MPI_INFO_NULL, &mpi));
+  *out = comm_of(mpi);
+  out->max_message = comm->max_message;
+  return MT_OK;
+}
+
+void mt_comm_free(mt_comm *comm)
+{
+  if (comm->size > 0 && comm->mpi != MPI_COMM_SELF) MT_MPI(MPI_Comm_free(&comm->mpi));
+  comm->size = 0;
+}
+
+mt_status mt_agree(const mt_comm *comm, mt_status local)
+{
+  int mine = (int)local, worst = (int)local;
+  MT_MPI(MPI_Allreduce(&mine, &worst, 1, MPI_INT, MPI_MAX, comm->mpi));
+  return (mt_status)worst;
+}
+
+bool mt_stop_agreed(const mt_comm *comm)
+{
+  int mine = mt_stop_requested(), any = 0;
+  MT_MPI(MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, comm->mpi));
+  return any != 0;
+}
+
+mt_status mt_barrier(const mt_comm *comm)
+{
+  MT_MPI(MPI_Barrier(comm->mpi));
+  return MT_OK;
+}
+
+static size_t slice_of(const mt_comm *comm, size_t left)
+{
+  return left < comm->max_message ? left : comm->max_message;
+}
+
+mt_status mt_bcast(const mt_comm *comm, int root, size_t bytes, void *buf)
+{
+  char *at = buf;
+  for (size_t left = bytes; left > 0;) {
+    size_t slice = slice_of(comm, left);
+    MT_MPI(MPI_Bcast(at, (int)slice, MPI_BYTE, root, comm->mpi));
+    at += slice;
+    left -= slice;
+  }
+  return MT_OK;
+}
+
+/* n 8-byte elements, reduced in place in slices. */
+static mt_status reduce_words(const mt_comm *comm, int64_t n, void *values,
+                              MPI_Datatype type, MPI_Op op)
+{
+  char *at = values;
+  int64_t most = (int64_t)(comm->max_message / 8);
+  if (most < 1) most = 1;
+  while (n > 0) {
+    int64_t slice = n < most ? n : most;
+    MT_MPI(MPI_Allreduce(MPI_IN_PLACE, at, (int)slice, type, op, comm->mpi));
+    at += slice * 8;
+    n -= slice;
+  }
+  return MT_OK;
+}
+
+mt_status mt_sum_i64(const mt_comm *comm, int64_t n, int64_t *values)
+{
+  return reduce_words(comm, n, values, MPI_INT64_T, MPI_SUM);
+}
+
+mt_status mt_min_i64(const mt_comm *comm, int64_t n, int64_t *values)
+{
+  return reduce_words(comm, n, values, MPI_INT64_T, MPI_MIN);
+}
+
+mt_status mt_max_i64(const mt_comm *comm, int64_t n, int64_t *values)
+{
+  return reduce_words(comm, n, values, MPI_INT64_T, MPI_MAX);
+}
+
+mt_status mt_min_f64(const mt_comm *comm, int64_t n, double *values)
+{
+  return reduce_words(comm, n, values, MPI_DOUBLE, MPI_MIN);
+}
+
+mt_status mt_max_f64(const mt_comm *comm, int64_t n, double *values)
+{
+  return reduce_words(comm, n, values, MPI_DOUBLE, MPI_MAX);
+}
+
+mt_status mt_exscan_i64(const mt_comm *comm, int64_t value, int64_t *before_out)
+{
+  int64_t before = 0;
+  MT_MPI(MPI_Exscan(&value, &before, 1, MPI_INT64_T, MPI_SUM, comm->mpi));
+  *before_out = comm->rank == 0 ? 0 : before;
+  return MT_OK;
+}
+
+mt_status mt_allgather(const mt_comm *comm, size_t bytes, const void *send, void *recv)
+{
+  mt_status status = MT_OK;
+  size_t *sizes = NULL;
+  MT_NEW(sizes, comm->size);
+  for (int r = 0; r < comm->size; r++) sizes[r] = bytes;
+  if (bytes > 0) memmove((char *)recv + (size_t)comm->rank * bytes, send, bytes);
+  MT_TRY(mt_allgatherv(comm, sizes, recv));
+done:
+  free(sizes);
+  return status;
+}
+
+mt_status mt_allgatherv(const mt_comm *comm, const size_t *bytes, void *buf)
+{
+  char *at = buf;
+  for (int r = 0; r < comm->size; r++) {
+    mt_bcast(comm, r, bytes[r], at);
+    at += bytes[r];
+  }
+  return MT_OK;
+}
+
+/* Point to point in slices; both sides cut the same way. */
+static void send_slices(const mt_comm *comm, int to, int tag, size_t bytes, const void *buf)
+{
+  const char *at = buf;
+  for (size_t left = bytes; left > 0;) {
+    size_t slice = slice_of(comm, left);
+    MT_MPI(MPI_Send(at, (int)slice, MPI_BYTE, to, tag, comm->mpi));
+    at += slice;
+    left -= slice;
+  }
+}
+
+static void receive_slices(const mt_comm *comm, int from, int tag, size_t bytes, void *buf)
+{
+  char *at = buf;
+  for (size_t left = bytes; left > 0;) {
+    size_t slice = slice_of(comm, left);
+    MT_MPI(MPI_Recv(at, (int)slice, MPI_BYTE, from, tag, comm->mpi, MPI_STATUS_IGNORE));
+    at += slice;
+    left -= slice;
+  }
+}
+
+mt_status mt_gatherv(const mt_comm *comm, int root, const size_t *bytes,
+                     const void *block, void *out)
+{
+  if (comm->rank != root) {
+    send_slices(comm, root, TAG_GATHER, bytes[comm->rank], block);
+    return MT_OK;
+  }
+  char *at = out;
+  for (int r = 0; r < comm->size; r++) {
+    if (r == root) {
+      if (bytes[r] > 0) memmove(at, block, bytes[r]);
+    } else {
+      receive_slices(comm, r, TAG_GATHER, bytes[r], at);
+    }
+    at += bytes[r];
+  }
+  return MT_OK;
+}
+
+mt_status mt_alltoall_sizes(const mt_comm *comm, const size_t *send_bytes,
+                            size_t *recv_bytes_out)
+{
+  MT_MPI(MPI_Alltoall(send_bytes, sizeof(size_t), MPI_BYTE, recv_bytes_out, sizeof(size_t),
+                      MPI_BYTE, comm->mpi));
+  return MT_OK;
+}
+
+/* One partner a step (to rank + step, from rank - step), a slice each way at a time. */
+static void exchange(const mt_comm *comm, int to, size_t send_bytes, const char *send,
+                     int from, size_t recv_bytes, char *recv)
+{
+  while (send_bytes > 0 || recv_bytes > 0) {
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    size_t out = slice_of(comm, send_bytes), in = slice_of(comm, recv_bytes);
+    if (in > 0)
+      MT_MPI(MPI_Irecv(recv, (int)in, MPI_BYTE, from, TAG_ALLTOALL, comm->mpi, &requests[0]));
+    if (out > 0)
+      MT_MPI(MPI_Isend(send, (int)out, MPI_BYTE, to, TAG_ALLTOALL, comm->mpi, &requests[1]));
+    MT_MPI(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+    send += out;
+    recv += in;
+    send_bytes -= out;
+    recv_bytes -= in;
+  }
+}
+
+mt_status mt_alltoallv(const mt_comm *comm, const size_t *send_bytes, const void *send,
+                       const size_t *recv_bytes, void *recv)
+{
+  mt_status status = MT_OK;
+  size_t *send_at = NULL, *recv_at = NULL;
+  MT_NEW(send_at, comm->size + 1);
+  MT_NEW(recv_at, comm->size + 1);
+  for (int r = 0; r < comm->size; r++) {
+    send_at[r + 1] = send_at[r] + send_bytes[r];
+    recv_at[r + 1] = recv_at[r] + recv_bytes[r];
+  }
+  if (send_bytes[comm->rank] > 0)
+    memcpy((char *)recv + recv_at[comm->rank], (const char *)send + send_at[comm->rank],
+           send_bytes[comm->rank]);
+  for (int step = 1; step < comm->size; step++) {
+    int to = (comm->rank + step) % comm->size;
+    int from = (comm->rank + comm->size - step) % comm->size;
+    exchange(comm, to, send_bytes[to], (const char *)send + send_at[to], from,
+             recv_bytes[from], (char *)recv + recv_at[from]);
+  }
+done:
+  free(send_at);
+  free(recv_at);
+  return status;
+}
+
+struct mt_ring {
+  int n;
+  MPI_Request requests[]; /* receives, then sends */
+};
+
+static int slices_of(const mt_comm *comm, size_t bytes)
+{
+  return (int)((bytes + comm->max_message - 1) / comm->max_message);
+}
+
+mt_status mt_ring_begin(const mt_comm *comm, size_t send_bytes, const void *send,
+                        size_t recv_bytes, void *recv, mt_ring **ring_out)
+{
+  int next = (comm->rank + 1) % comm->size;
+  int previous = (comm->rank + comm->size - 1) % comm->size;
+  int n = slices_of(comm, recv_bytes) + slices_of(comm, send_bytes);
+  mt_ring *ring = malloc(sizeof *ring + (size_t)n * sizeof(MPI_Request));
+  if (ring == NULL) mt_mpi_abort("mt_ring_begin: no memory", MPI_ERR_NO_MEM, __FILE__, __LINE__);
+  ring->n = 0;
+  for (size_t at = 0; at < recv_bytes; at += comm->max_message)
+    MT_MPI(MPI_Irecv((char *)recv + at, (int)slice_of(comm, recv_bytes - at), MPI_BYTE,
+                     previous, TAG_RING, comm->mpi, &ring->requests[ring->n++]));
+  for (size_t at = 0; at < send_bytes; at += comm->max_message)
+    MT_MPI(MPI_Isend((const char *)send + at, (int)slice_of(comm, send_bytes - at),
+                     MPI_BYTE, next, TAG_RING, comm->mpi, &ring->requests[ring->n++]));
+  *ring_out = ring;
+  return MT_OK;
+}
+
+mt_status mt_ring_end(const mt_comm *comm, mt_ring **ring)
+{
+  (void)comm; /* there to say that all ranks come here */
+  if (*ring == NULL) return MT_OK;
+  MT_MPI(MPI_Waitall((*ring)->n, (*ring)->requests, MPI_STATUSES_IGNORE));
+  free(*ring);
+  *ring = NULL;
+  return MT_OK;
+}
+
+struct mt_counter {
+  MPI_Win window;
+  int64_t *value; /* on rank 0 */
+};
+
+mt_status mt_counter_create(const mt_comm *comm, mt_counter **counter_out)
+{
+  mt_status status = MT_OK;
+  mt_counter *counter = NULL;
+  MT_TRY(mt_agree(comm, mt_memory_new(1, sizeof *counter, "counter", (void **)&counter)));
+  MT_MPI(MPI_Win_allocate(comm->rank == 0 ? (MPI_Aint)sizeof(int64_t) : 0, sizeof(int64_t),
+                          MPI_INFO_NULL, comm->mpi, &counter->value, &counter->window));
+  if (comm->rank == 0) {
+    MT_MPI(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, counter->window));
+    *counter->value = 0;
+    MT_MPI(MPI_Win_unlock(0, counter->window));
+  }
+  MT_TRY(mt_barrier(comm));
+  *counter_out = counter;
+  counter = NULL;
+done:
+  free(counter);
+  return status;
+}
+
+mt_status mt_counter_next(mt_counter *counter, int64_t *value_out)
+{
+  int64_t one = 1, value = 0;
+  MT_MPI(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, counter->window));
+  MT_MPI(MPI_Fetch_and_op(&one, &value, MPI_INT64_T, 0, 0, MPI_SUM, counter->window));
+  MT_MPI(MPI_Win_unlock(0, counter->window));
+  *value_out = value;
+  return MT_OK;
+}
+
+void mt_counter_serve(mt_counter *counter)
+{
+  int there;
+  (void)counter; /* any MPI call makes progress for all windows */
+  MT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &there, MPI_STATUS_IGNORE));
+}
+
+mt_status mt_counter_destroy(const mt_comm *comm, mt_counter **counter)
+{
+  (void)comm;
+  if (*counter == NULL) return MT_OK;
+  MT_MPI(MPI_Win_free(&(*counter)->window));
+  free(*counter);
+  *counter = NULL;
+  return MT_OK;
+}
