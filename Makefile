@@ -20,7 +20,7 @@ knn_SRC =
 umap_SRC =
 hdbscan_SRC =
 backend_SRC =
-report_SRC =
+report_SRC = src/report/record.c
 stage_SRC =
 LIB_SRC = $(base_SRC) $(comm_SRC) $(deck_SRC) $(store_SRC) $(corpus_SRC) $(lda_SRC) \
 	$(knn_SRC) $(umap_SRC) $(hdbscan_SRC) $(backend_SRC) $(report_SRC) $(stage_SRC)

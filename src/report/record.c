@@ -1,0 +1,312 @@
+#include "report/record.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "deck/deck.h"
+#include "store/folder.h"
+
+#include <cblas.h>
+#include <fcntl.h>
+#include <hdf5.h>
+#include <libxml/xmlversion.h>
+#include <libxml/parser.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+struct mt_record {
+  const mt_run *run;
+  int64_t ranks, threads, nodes, gpus; /* threads: of all ranks together */
+  double began, stage_began;           /* mt_seconds */
+  int64_t stage_cpu;                   /* microseconds of this rank */
+  char started[32];
+  char *path;      /* OUT/run.json */
+  json_t *stages;  /* of this run; rank 0 */
+  json_t *earlier; /* stages of the run.json that was there; may be NULL */
+};
+
+/* 1987-03-17T14:05:09Z */
+static void time_now(char out[32])
+{
+  time_t now = time(NULL);
+  struct tm parts;
+  gmtime_r(&now, &parts);
+  strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &parts);
+}
+
+static int64_t cpu_microseconds(void)
+{
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return (int64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+         usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+}
+
+/* From here on the kernel counts the peak of resident memory anew. Where it cannot, a
+ * stage's peak is that of the process so far. */
+static void memory_peak_reset(void)
+{
+  int file = open("/proc/self/clear_refs", O_WRONLY);
+  if (file < 0) return;
+  if (write(file, "5", 1) != 1) mt_debug("peak memory is counted over the whole run");
+  close(file);
+}
+
+/* Ranks that are first on their node. */
+static mt_status count_nodes(const mt_comm *world, int64_t *nodes_out)
+{
+  mt_status status = MT_OK;
+  mt_comm node = {0};
+  MT_TRY(mt_comm_node(world, &node));
+  *nodes_out = node.rank == 0 ? 1 : 0;
+  MT_TRY(mt_sum_i64(world, 1, nodes_out));
+done:
+  mt_comm_free(&node);
+  return status;
+}
+
+/* All stages that a run.json knows, new reference; NULL if there is none to be read. */
+static json_t *earlier_stages(const char *path)
+{
+  json_t *record = json_load_file(path, 0, NULL);
+  json_t *stages = json_incref(json_object_get(record, "stages"));
+  json_t *before = json_object_get(record, "earlier_stages");
+  if (json_is_array(stages) && json_is_array(before)) json_array_extend(stages, before);
+  json_decref(record);
+  return stages;
+}
+
+static mt_status begin_root(mt_record *record)
+{
+  record->path = mt_path_join(record->run->out, "run.json");
+  record->stages = json_array();
+  if (record->path == NULL || record->stages == NULL)
+    return mt_fail(MT_ERR_MEMORY, "no memory for the run record");
+  record->earlier = earlier_stages(record->path);
+  return MT_OK;
+}
+
+mt_status mt_record_begin(const mt_comm *world, const mt_run *run, int64_t gpus,
+                          mt_record **record_out)
+{
+  mt_status status = MT_OK;
+  mt_record *record = calloc(1, sizeof *record);
+  if (record == NULL) status = mt_fail(MT_ERR_MEMORY, "no memory for the run record");
+  MT_TRY(mt_agree(world, status));
+  record->run = run;
+  record->ranks = world->size;
+  record->gpus = gpus;
+  record->began = record->stage_began = mt_seconds();
+  record->threads = omp_get_max_threads();
+  time_now(record->started);
+  MT_TRY(mt_sum_i64(world, 1, &record->threads));
+  MT_TRY(count_nodes(world, &record->nodes));
+  MT_TRY(mt_agree(world, world->rank == 0 ? begin_root(record) : MT_OK));
+  *record_out = record;
+  record = NULL;
+done:
+  mt_record_destroy(record);
+  return status;
+}
+
+mt_status mt_record_stage_begin(const mt_comm *world, mt_record *record)
+{
+  memory_peak_reset();
+  record->stage_began = mt_seconds();
+  record->stage_cpu = cpu_microseconds();
+  return mt_barrier(world);
+}
+
+/* The figures of an earlier run's stage, borrowed; NULL if it has none. */
+static json_t *find_stage(json_t *stages, const char *name)
+{
+  size_t i;
+  json_t *stage;
+  json_array_foreach(stages, i, stage)
+  {
+    const char *here = json_string_value(json_object_get(stage, "name"));
+    if (here != NULL && strcmp(here, name) == 0) return stage;
+  }
+  return NULL;
+}
+
+static bool uses_backend(const char *stage)
+{
+  return strcmp(stage, "knn") == 0 || strcmp(stage, "umap") == 0 ||
+         strcmp(stage, "hdbscan") == 0;
+}
+
+static json_t *stage_figures(const mt_record *record, const mt_stage *stage,
+                             const mt_stage_result *result, double seconds,
+                             double cpu_seconds, int64_t peak)
+{
+  bool backend = uses_backend(stage->name) && record->run->backend != NULL;
+  double offered = seconds * (double)record->threads;
+  return json_pack(
+      "{s:s, s:s, s:I, s:f, s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:O*}", "name",
+      stage->name, "path", stage->file, "rows", (json_int_t)result->rows, "seconds",
+      seconds, "backend", backend ? record->run->backend->name : "cpu", "ranks",
+      (json_int_t)record->ranks, "threads", (json_int_t)record->threads, "gpus",
+      (json_int_t)(backend ? record->gpus : 0), "peak_memory_bytes", (json_int_t)peak,
+      "cpu_seconds", cpu_seconds, "cpu_efficiency",
+      offered > 0.0 ? cpu_seconds / offered : 0.0, "metrics", result->metrics);
+}
+
+/* Adds or replaces a stage: one that was kept has its earlier figures, if they are known. */
+static mt_status add_stage(mt_record *record, const char *name, bool kept,
+                           json_t *figures)
+{
+  json_t *earlier = kept ? find_stage(record->earlier, name) : NULL;
+  json_t *stage = earlier != NULL ? json_deep_copy(earlier) : json_incref(figures);
+  if (stage == NULL || json_object_set_new(stage, "kept", json_boolean(kept)) != 0 ||
+      json_array_append(record->stages, stage) != 0) {
+    json_decref(stage);
+    return mt_fail(MT_ERR_MEMORY, "no memory for the run record");
+  }
+  json_decref(stage);
+  return MT_OK;
+}
+
+static mt_status record_save(mt_record *record, json_t *exit_status);
+
+static mt_status end_root(mt_record *record, const mt_stage *stage,
+                          const mt_stage_result *result, double seconds,
+                          double cpu_seconds, int64_t peak)
+{
+  mt_status status = MT_OK;
+  json_t *figures = stage_figures(record, stage, result, seconds, cpu_seconds, peak);
+  MT_REQUIRE(figures != NULL, MT_ERR_INTERNAL,
+             "the figures of stage %s cannot be recorded", stage->name);
+  MT_TRY(add_stage(record, stage->name, result->kept, figures));
+  MT_TRY(record_save(record, json_null()));
+done:
+  json_decref(figures);
+  return status;
+}
+
+mt_status mt_record_stage_end(const mt_comm *world, mt_record *record,
+                              const mt_stage *stage, const mt_stage_result *result)
+{
+  mt_status status = MT_OK;
+  int64_t peak = mt_memory_peak(), cpu = cpu_microseconds() - record->stage_cpu;
+  MT_TRY(mt_max_i64(world, 1, &peak));
+  MT_TRY(mt_sum_i64(world, 1, &cpu));
+  double seconds = mt_seconds() - record->stage_began;
+  mt_status root = MT_OK;
+  if (world->rank == 0)
+    root = end_root(record, stage, result, seconds, 1e-6 * (double)cpu, peak);
+  MT_TRY(mt_agree(world, root));
+done:
+  return status;
+}
+
+static json_t *versions(void)
+{
+  char mpi[MPI_MAX_LIBRARY_VERSION_STRING], hdf5[32];
+  int length;
+  unsigned major = 0, minor = 0, release = 0;
+  MPI_Get_library_version(mpi, &length);
+  mpi[strcspn(mpi, ",\n")] = '\0';
+  H5get_libversion(&major, &minor, &release);
+  snprintf(hdf5, sizeof hdf5, "%u.%u.%u", major, minor, release);
+  return json_pack("{s:s, s:s, s:s, s:s, s:s}", "metatopics", MT_VERSION, "mpi", mpi,
+                   "hdf5", hdf5, "blas", openblas_get_config(), "libxml2",
+                   LIBXML_DOTTED_VERSION);
+}
+
+/* The job and what it is charged; NULL outside Slurm. */
+static json_t *slurm_job(const mt_record *record, double seconds)
+{
+  const char *job = getenv("SLURM_JOB_ID"), *nodes = getenv("SLURM_JOB_NUM_NODES");
+  if (job == NULL || job[0] == '\0') return NULL;
+  int64_t count = nodes != NULL ? atoll(nodes) : 0;
+  if (count < 1) count = record->nodes;
+  return json_pack("{s:s, s:I, s:f}", "job_id", job, "nodes", (json_int_t)count,
+                   "node_hours", (double)count * seconds / 3600.0);
+}
+
+/* The stages of earlier runs that this one has not come to: a later run may keep them. */
+static json_t *stages_to_come(const mt_record *record)
+{
+  json_t *rest = json_array(), *stage;
+  size_t i;
+  json_array_foreach(record->earlier, i, stage)
+  {
+    const char *name = json_string_value(json_object_get(stage, "name"));
+    if (name != NULL && find_stage(record->stages, name) == NULL)
+      json_array_append(rest, stage);
+  }
+  return rest;
+}
+
+/* exit_status: a new reference or null; taken over. */
+static mt_status record_save(mt_record *record, json_t *exit_status)
+{
+  mt_status status = MT_OK;
+  char now[32], *text = NULL;
+  double seconds = mt_seconds() - record->began;
+  time_now(now);
+  json_t *root = json_pack(
+      "{s:s, s:s, s:s, s:f, s:o, s:I, s:I, s:I, s:I, s:s, s:o*, s:o*, s:o*, s:O, "
+      "s:o}",
+      "program", "metatopics", "started", record->started, "finished", now, "seconds",
+      seconds, "exit_status", exit_status, "ranks", (json_int_t)record->ranks,
+      "threads", (json_int_t)record->threads, "nodes", (json_int_t)record->nodes,
+      "gpus", (json_int_t)record->gpus, "backend",
+      record->run->backend != NULL ? record->run->backend->name : "cpu", "slurm",
+      slurm_job(record, seconds), "versions", versions(), "parameters",
+      mt_parameters_json(record->run->parameters), "stages", record->stages,
+      "earlier_stages", stages_to_come(record));
+  text =
+      root != NULL ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
+  MT_REQUIRE(text != NULL, MT_ERR_MEMORY, "no memory for the run record");
+  MT_TRY(mt_file_replace(record->path, text, strlen(text)));
+done:
+  free(text);
+  json_decref(root);
+  return status;
+}
+
+mt_status mt_record_write(mt_record *record, mt_status outcome)
+{
+  if (record->path == NULL) return MT_OK; /* not rank 0 */
+  return record_save(record, json_integer(mt_exit_code(outcome)));
+}
+
+void mt_record_print_stages(const json_t *stages, FILE *out)
+{
+  size_t i;
+  json_t *stage;
+  double total = 0.0;
+  fprintf(out, "%-8s %12s %10s %12s %6s  %s\n", "stage", "rows", "seconds",
+          "memory MiB", "CPU %", "");
+  json_array_foreach(stages, i, stage)
+  {
+    const char *name = json_string_value(json_object_get(stage, "name"));
+    bool kept = json_is_true(json_object_get(stage, "kept"));
+    double seconds = json_number_value(json_object_get(stage, "seconds"));
+    if (!kept) total += seconds;
+    fprintf(out, "%-8s %12lld %10.2f %12.0f %6.0f  %s\n", name != NULL ? name : "?",
+            (long long)json_integer_value(json_object_get(stage, "rows")), seconds,
+            json_number_value(json_object_get(stage, "peak_memory_bytes")) / 1048576.0,
+            100.0 * json_number_value(json_object_get(stage, "cpu_efficiency")),
+            kept ? "kept from an earlier run" : "");
+  }
+  fprintf(out, "%-8s %12s %10.2f\n", "made now", "", total);
+}
+
+void mt_record_print(const mt_record *record, FILE *out)
+{
+  if (record->stages != NULL) mt_record_print_stages(record->stages, out);
+}
+
+void mt_record_destroy(mt_record *record)
+{
+  if (record == NULL) return;
+  json_decref(record->stages);
+  json_decref(record->earlier);
+  free(record->path);
+  free(record);
+}

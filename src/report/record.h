@@ -1,0 +1,44 @@
+/* OUT/run.json: what a run did and what it took, stage by stage. Written again after every
+ * stage, so that a run that was killed leaves the figures of the stages that it finished. */
+#ifndef MT_REPORT_RECORD_H
+#define MT_REPORT_RECORD_H
+#include "stage/stage.h"
+
+#include <stdio.h>
+
+typedef struct mt_record mt_record;
+
+/**
+ * Starts the clock of a run. Rank 0 reads OUT/run.json of an earlier run, if there is one:
+ * a stage that is kept keeps its figures. Collective.
+ * run      borrowed until mt_record_destroy
+ * gpus     how many GPUs the run's backend uses, over all ranks
+ */
+mt_status mt_record_begin(const mt_comm *world, const mt_run *run, int64_t gpus,
+                          mt_record **record_out);
+
+/* Before a stage: seconds, CPU time and peak memory count from here. Collective. */
+mt_status mt_record_stage_begin(const mt_comm *world, mt_record *record);
+
+/**
+ * After a stage, done or kept: takes its figures and writes run.json (exit_status null).
+ * Collective.
+ * result   as the stage filled it; used on rank 0
+ */
+mt_status mt_record_stage_end(const mt_comm *world, mt_record *record,
+                              const mt_stage *stage, const mt_stage_result *result);
+
+/* Writes run.json with the run's outcome, MT_OK or what stopped it. Rank 0 alone; does
+ * nothing on the others. Not collective. */
+mt_status mt_record_write(mt_record *record, mt_status outcome);
+
+/* A table of the stages: rows, seconds, peak memory, CPU efficiency, made or kept. Rank 0
+ * alone; does nothing on the others. */
+void mt_record_print(const mt_record *record, FILE *out);
+
+/* That table from the "stages" of a run.json. */
+void mt_record_print_stages(const json_t *stages, FILE *out);
+
+void mt_record_destroy(mt_record *record); /* NULL is fine */
+
+#endif
