@@ -12,7 +12,7 @@ endif
 base_SRC = src/base/log.c src/base/progress.c src/base/memory.c src/base/random.c \
 	src/base/hash.c src/base/stop.c src/base/rows.c
 comm_SRC = src/comm/comm.c
-deck_SRC =
+deck_SRC = src/deck/command_line.c src/deck/nearest.c
 store_SRC =
 corpus_SRC =
 lda_SRC =

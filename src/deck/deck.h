@@ -13,15 +13,22 @@
 mt_status mt_parameters_default(mt_parameters *parameters_out);
 void mt_parameters_destroy(mt_parameters *parameters); /* empties it */
 
+/* A deck file's bytes; the caller frees them. MT_ERR_INPUT if it cannot be read, or is
+ * larger than a deck may be (16 MiB). Not collective. */
+mt_status mt_deck_read(const char *path, char **xml_out, size_t *size_out);
+
 /**
  * Parses and validates a deck against the built-in RELAX NG schema, on top of the defaults.
  * name     for messages, and to resolve relative corpus.path and stop_words
- * Errors   MT_ERR_INPUT: "deck.xml:7: <lda n_components="x">: ... allowed: integer 1 to ..."
+ * Errors   MT_ERR_INPUT: "deck.xml:7: <lda n_components="x">: ... allowed: integer 1 to ...";
+ *          parameters_out is then untouched
+ * DTDs, entities, XInclude and the network are not used: a DOCTYPE is an error.
  */
 mt_status mt_deck_parse(const char *name, const char *xml, size_t size,
                         mt_parameters *parameters_out);
 
-/* "lda.n_components=20"; MT_ERR_INPUT names what is allowed. */
+/* "lda.n_components=20"; MT_ERR_INPUT names what is allowed, and nothing has changed.
+ * Paths are taken as they are: relative to the working directory. */
 mt_status mt_parameters_set(mt_parameters *parameters, const char *assignment);
 
 /* What one parameter alone cannot tell (min_dist <= spread, a without b, ...). */
@@ -48,5 +55,8 @@ bool mt_parameters_help(const char *section, FILE *out);
  * (man macros). */
 void mt_deck_schema(FILE *out);
 void mt_parameters_manual(FILE *out);
+
+/* A deck that names every parameter with its default, help as comments. */
+void mt_deck_every_parameter(FILE *out);
 
 #endif
