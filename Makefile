@@ -1,11 +1,16 @@
 # metatopics: `make demo` and `make check` are the two commands; `make help` lists the rest.
 # configure finds, config.mk remembers, this file builds: explicit lists of files.
-# BUILD=folder keeps another build (another compiler, sanitizers) beside the usual one.
+# BUILD=folder keeps another build (another compiler, sanitizers) beside the usual one; a
+# config.mk in that folder (cd folder && ../configure ...) goes before the one here.
 BUILD = build
 .DEFAULT_GOAL = all
+CONFIG := $(firstword $(wildcard $(BUILD)/config.mk) config.mk)
 
-ifneq ($(filter-out help deps clean distclean format,$(or $(MAKECMDGOALS),all)),)
--include config.mk
+# goals that must work before anything is installed
+BARE = help deps clean distclean demo check check-sanitize check-valgrind fuzz format \
+	check-format dist
+ifneq ($(filter-out $(BARE),$(or $(MAKECMDGOALS),all)),)
+-include $(CONFIG)
 endif
 
 # ---- the program -------------------------------------------------------------------
@@ -27,21 +32,30 @@ LIB_SRC = $(base_SRC) $(comm_SRC) $(deck_SRC) $(store_SRC) $(corpus_SRC) $(lda_S
 
 # ---- tests: tests/NAME.c, the ranks are in its first comment -------------------------
 TESTS = test_comm
+# whole programs: tests/program/NAME.sh
+PROGRAM_TESTS =
+# tests/fuzz/NAME.c, starting from the files in tests/fuzz/NAME/
+FUZZERS =
 
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
+OPENMP = -fopenmp
 override CPPFLAGS += -Isrc -Iinclude $(CPPFLAGS_FOUND) -D_GNU_SOURCE -DMT_VERSION='"$(VERSION)"'
-COMPILE = $(CC) -std=gnu11 $(WARNINGS) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) -fopenmp -MMD -MP
-LINK = $(CC) $(CFLAGS) $(SANITIZE) -fopenmp $(LDFLAGS)
-LIBS = $(LIBS_FOUND) -lz -lm -ldl
+COMPILE = $(CC) -std=gnu11 $(WARNINGS) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) $(OPENMP) -MMD -MP
+LINK = $(CC) $(CFLAGS) $(SANITIZE) $(OPENMP) $(LDFLAGS)
+LIBS = $(LIBS_FOUND) -lm -ldl
 
 LIB = $(BUILD)/libmetatopics.a
 LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/%.o)
-TEST_PROGRAMS = $(TESTS:%=$(BUILD)/tests/%)
+TOOLS =
+# `make check TESTS="test_comm planted"` runs those alone, units or whole-program tests
+ONLY = $(filter command,$(firstword $(origin TESTS)))
+UNIT_TESTS = $(foreach t,$(TESTS),$(if $(wildcard tests/$t.c),$t))
+TEST_PROGRAMS = $(UNIT_TESTS:%=$(BUILD)/tests/%)
 
 # V=1 shows whole commands
 say = @$(if $(V),set -x,echo "  $(1)  $(2)");
 
-all: metatopics
+all: $(if $(filter build,$(BUILD)),metatopics,$(BUILD)/metatopics)
 
 metatopics: $(BUILD)/metatopics
 	cp $< $@
@@ -53,20 +67,116 @@ $(LIB): $(LIB_OBJ)
 	@rm -f $@
 	$(call say,AR,$@)ar rcs $@ $^
 
-$(BUILD)/%.o: %.c config.mk
+$(BUILD)/%.o: %.c $(CONFIG)
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(COMPILE) -c -o $@ $<
 
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(LIB)
+$(BUILD)/newswire: $(BUILD)/tools/newswire/newswire.o $(BUILD)/tools/newswire/words.o $(LIB)
 	$(call say,LD,$@)$(LINK) -o $@ $^ $(LIBS)
 
-tests: $(TEST_PROGRAMS)
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(LIB)
+	$(call say,LD,$@)$(LINK) -o $@ $^ $(LIBS) $(TEST_LIBS_FOUND)
+
+$(BUILD)/fuzz/%: $(BUILD)/tests/fuzz/%.o $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+
+tests: $(TEST_PROGRAMS) $(BUILD)/metatopics $(TOOLS)
+fuzzers: $(FUZZERS:%=$(BUILD)/fuzz/%)
+
+# ---- setting up ----------------------------------------------------------------------
+deps:
+	@tools/deps
 
 config.mk: configure config.mk.in
-	./configure
+	if [ -x ./config.status ]; then ./config.status --recheck && ./config.status; \
+	else ./configure; fi
 
 configure: configure.ac
+	@command -v autoconf >/dev/null || { \
+	  echo "no autoconf: \"make deps\" installs or lists what is needed" >&2; exit 1; }
 	autoconf
+
+# ---- running ---------------------------------------------------------------------------
+DEMO_RANKS = 2
+demo:
+	@tools/deps
+	@+$(MAKE) --no-print-directory all $(TOOLS) || exit; \
+	tools/demo $(BUILD) $(DEMO_RANKS)
+
+check:
+	@tools/deps
+	@+$(MAKE) --no-print-directory tests || exit; \
+	tests/run $(BUILD) $(TESTS) $(if $(ONLY),,$(PROGRAM_TESTS))
+
+# the unit tests under the address and undefined-behaviour sanitizers
+SANITIZED = BUILD=build-asan CFLAGS="-O1 -g -fno-omit-frame-pointer" \
+	SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
+check-sanitize:
+	@tools/deps
+	@+$(MAKE) --no-print-directory $(SANITIZED) tests || exit; \
+	SECONDS_FACTOR=5 tests/run build-asan $(UNIT_TESTS)
+
+# the demo's run under valgrind: no definite leak of ours
+check-valgrind:
+	@tools/deps valgrind
+	@+$(MAKE) --no-print-directory tests || exit; \
+	tests/valgrind $(BUILD)
+
+FUZZ_SECONDS = 20
+FUZZED = BUILD=build-fuzz CFLAGS="-O1 -g -fno-omit-frame-pointer" \
+	SANITIZE="-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined"
+fuzz:
+	@tools/deps fuzz
+	@+OMPI_CC=clang $(MAKE) --no-print-directory $(FUZZED) fuzzers || exit; \
+	tests/fuzz/run build-fuzz $(FUZZ_SECONDS) $(FUZZERS)
+
+# ---- the look of the sources (clang-format 14: others lay out differently) --------------
+format:
+	@tools/deps format
+	@tools/format
+check-format:
+	@tools/deps format
+	@tools/format --check
+
+# ---- installing and shipping -----------------------------------------------------------
+MAN = $(BUILD)/metatopics.1
+PUBLIC_HEADERS = $(wildcard include/metatopics/*.h)
+DOCS = README.md LICENSE $(wildcard doc/*)
+INPUTS = $(wildcard inputs/*.xml)
+TO = $(DESTDIR)$(1)
+install: all $(MAN)
+	install -d $(call TO,$(bindir)) $(call TO,$(mandir)/man1) $(call TO,$(docdir)) \
+	  $(call TO,$(datadir)/metatopics/inputs)
+	install $(BUILD)/metatopics $(call TO,$(bindir))/metatopics
+	install -m 644 $(MAN) $(call TO,$(mandir)/man1)
+	install -m 644 $(DOCS) $(call TO,$(docdir))
+	install -m 644 $(INPUTS) $(call TO,$(datadir)/metatopics/inputs)
+ifneq ($(PUBLIC_HEADERS),)
+	install -d $(call TO,$(includedir)/metatopics)
+	install -m 644 $(PUBLIC_HEADERS) $(call TO,$(includedir)/metatopics)
+endif
+
+uninstall:
+	rm -f $(call TO,$(bindir))/metatopics $(call TO,$(mandir)/man1)/metatopics.1
+	rm -rf $(call TO,$(docdir)) $(call TO,$(datadir)/metatopics) \
+	  $(call TO,$(includedir)/metatopics)
+
+dist:
+	@tools/dist
+
+help:
+	@echo "make demo       install what is missing, build, run on a small corpus, draw the map"
+	@echo "make check      install what is missing, build, run all tests"
+	@echo "                TESTS=\"test_comm ...\": those alone"
+	@echo "make            build ./metatopics (V=1: whole commands; BUILD=folder)"
+	@echo "make deps       install what is missing, or list the packages' names"
+	@echo "make install    into prefix (DESTDIR=folder: staged); make uninstall"
+	@echo "make check-sanitize   unit tests under the address and undefined sanitizers"
+	@echo "make check-valgrind   the demo under valgrind"
+	@echo "make fuzz       every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
+	@echo "make format     lay out the sources; make check-format: only compare"
+	@echo "make dist       metatopics-VERSION.tar.gz; make clean, make distclean"
 
 clean:
 	rm -rf build build-* metatopics
@@ -75,5 +185,6 @@ distclean: clean
 	rm -rf config.mk config.log config.status configure configure~ autom4te.cache
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all tests clean distclean help deps demo check install dist format
+.PHONY: all tests fuzzers deps demo check check-sanitize check-valgrind fuzz format \
+	check-format install uninstall dist help clean distclean
 .SECONDARY:
