@@ -16,22 +16,35 @@ endif
 # ---- the program -------------------------------------------------------------------
 base_SRC = src/base/log.c src/base/progress.c src/base/memory.c src/base/random.c \
 	src/base/hash.c src/base/stop.c src/base/rows.c
+
 comm_SRC = src/comm/comm.c
+
 deck_SRC = src/deck/command_line.c src/deck/nearest.c
-store_SRC =
+
+store_SRC = src/store/file.c src/store/write.c src/store/read.c src/store/folder.c
+
 corpus_SRC =
+
 lda_SRC =
+
 knn_SRC =
+
 umap_SRC =
+
 hdbscan_SRC =
+
 backend_SRC =
+
 report_SRC = src/report/record.c
+
 stage_SRC =
 LIB_SRC = $(base_SRC) $(comm_SRC) $(deck_SRC) $(store_SRC) $(corpus_SRC) $(lda_SRC) \
 	$(knn_SRC) $(umap_SRC) $(hdbscan_SRC) $(backend_SRC) $(report_SRC) $(stage_SRC)
 
 # ---- tests: tests/NAME.c, the ranks are in its first comment -------------------------
-TESTS = test_comm
+TESTS =
+TESTS += test_comm
+TESTS += test_store
 # whole programs: tests/program/NAME.sh
 PROGRAM_TESTS =
 # tests/fuzz/NAME.c, starting from the files in tests/fuzz/NAME/

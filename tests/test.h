@@ -31,13 +31,16 @@ extern mt_comm mt_test_world;
   } while (0)
 
 /* main(): runs the group on every rank; fails if any rank failed. */
-#define MT_TEST_MAIN(tests)                                                            \
+#define MT_TEST_MAIN(tests) MT_TEST_MAIN_AROUND(tests, NULL, NULL)
+
+/* Likewise, with a set-up and a tear-down of the whole group. */
+#define MT_TEST_MAIN_AROUND(tests, setup, teardown)                                    \
   mt_comm mt_test_world;                                                               \
   int main(int argc, char **argv)                                                      \
   {                                                                                    \
     if (mt_comm_start(&argc, &argv, &mt_test_world) != MT_OK) return 1;                \
     mt_log_setup(mt_test_world.rank, mt_test_world.size, MT_LOG_WARN);                 \
-    int failed = cmocka_run_group_tests(tests, NULL, NULL) != 0;                       \
+    int failed = cmocka_run_group_tests(tests, setup, teardown) != 0;                      \
     int worst = (int)mt_agree(&mt_test_world, failed ? MT_ERR_INTERNAL : MT_OK);       \
     mt_comm_stop(&mt_test_world);                                                      \
     return worst != 0;                                                                 \

@@ -72,7 +72,8 @@ static void test_gathers(void **state)
     if (r == small.rank) mine = total;
     total += bytes[r];
   }
-  for (size_t i = 0; i < bytes[small.rank]; i++) all[mine + i] = byte_of(small.rank, 0, i);
+  for (size_t i = 0; i < bytes[small.rank]; i++)
+    all[mine + i] = byte_of(small.rank, 0, i);
   assert_int_equal(mt_gatherv(&small, 0, bytes, all + mine, out), MT_OK);
   assert_int_equal(mt_allgatherv(&small, bytes, all), MT_OK);
   size_t at = 0;
@@ -93,7 +94,8 @@ static void test_ring(void **state)
   mt_ring *ring = NULL;
   assert_int_equal(mt_ring_begin(&small, mine, send, theirs, recv, &ring), MT_OK);
   assert_int_equal(mt_ring_end(&small, &ring), MT_OK);
-  for (size_t i = 0; i < theirs; i++) assert_int_equal(recv[i], byte_of(previous, 2, i));
+  for (size_t i = 0; i < theirs; i++)
+    assert_int_equal(recv[i], byte_of(previous, 2, i));
 }
 
 static void test_counter(void **state)

@@ -49,8 +49,8 @@ mt_fingerprint mt_hash_end(mt_hash *hash)
   mt_fingerprint print = {""};
   if (hash == NULL) return print;
   XXH128_hash_t value = XXH3_128bits_digest(state_of(hash));
-  snprintf(print.hex, sizeof print.hex, "%016llx%016llx", (unsigned long long)value.high64,
-           (unsigned long long)value.low64);
+  snprintf(print.hex, sizeof print.hex, "%016llx%016llx",
+           (unsigned long long)value.high64, (unsigned long long)value.low64);
   XXH3_freeState(state_of(hash));
   return print;
 }

@@ -35,7 +35,8 @@ double mt_seconds(void)
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   if (start.tv_sec == 0) start = now;
-  return (double)(now.tv_sec - start.tv_sec) + 1e-9 * (double)(now.tv_nsec - start.tv_nsec);
+  return (double)(now.tv_sec - start.tv_sec) +
+         1e-9 * (double)(now.tv_nsec - start.tv_nsec);
 }
 
 /* One write per line, so that the lines of several ranks do not mix. */
@@ -71,14 +72,14 @@ mt_status mt_fail(mt_status status, const char *format, ...)
   return status;
 }
 
-#define MT_SPEAKER(name, level, label)                                                 \
-  void name(const char *format, ...)                                                   \
-  {                                                                                    \
-    if (!heard(level)) return;                                                         \
-    va_list arguments;                                                                 \
-    va_start(arguments, format);                                                       \
-    say(label, format, arguments);                                                     \
-    va_end(arguments);                                                                 \
+#define MT_SPEAKER(name, level, label) \
+  void name(const char *format, ...)   \
+  {                                    \
+    if (!heard(level)) return;         \
+    va_list arguments;                 \
+    va_start(arguments, format);       \
+    say(label, format, arguments);     \
+    va_end(arguments);                 \
   }
 
 MT_SPEAKER(mt_warn, MT_LOG_WARN, "warning: ")
@@ -88,9 +89,13 @@ MT_SPEAKER(mt_debug, MT_LOG_DEBUG, "")
 int mt_exit_code(mt_status status)
 {
   switch (status) {
-  case MT_OK: return 0;
-  case MT_STOPPED: return 3;
-  case MT_ERR_INPUT: return 2;
-  default: return 1;
+  case MT_OK:
+    return 0;
+  case MT_STOPPED:
+    return 3;
+  case MT_ERR_INPUT:
+    return 2;
+  default:
+    return 1;
   }
 }

@@ -3,7 +3,13 @@
 #define MT_BASE_LOG_H
 #include <stdbool.h>
 
-typedef enum mt_log_level { MT_LOG_ERROR, MT_LOG_WARN, MT_LOG_INFO, MT_LOG_DEBUG } mt_log_level;
+typedef enum mt_log_level {
+  MT_LOG_SILENT, /* for tests that expect an error */
+  MT_LOG_ERROR,
+  MT_LOG_WARN,
+  MT_LOG_INFO,
+  MT_LOG_DEBUG
+} mt_log_level;
 
 /**
  * Sets who speaks: errors and warnings come from any rank (with its number when

@@ -10,7 +10,8 @@ mt_status mt_memory_new(int64_t count, size_t size, const char *what, void **out
 {
   if (count < 0) return mt_fail(MT_ERR_ARG, "%s: negative count", what);
   size_t bytes;
-  if (__builtin_mul_overflow((size_t)count, size, &bytes) || bytes > SIZE_MAX - ALIGNMENT)
+  if (__builtin_mul_overflow((size_t)count, size, &bytes) ||
+      bytes > SIZE_MAX - ALIGNMENT)
     return mt_fail(MT_ERR_MEMORY, "%s: %lld elements of %zu bytes are too many", what,
                    (long long)count, size);
   bytes = (bytes / ALIGNMENT + 1) * ALIGNMENT;

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-static mt_status read_memory(const mt_rows *rows, int64_t first, int64_t count, float *out)
+static mt_status read_memory(const mt_rows *rows, int64_t first, int64_t count,
+                             float *out)
 {
   if (first < 0 || count < 0 || count > rows->n - first)
     return mt_fail(MT_ERR_ARG, "rows %lld to %lld of %lld", (long long)first,

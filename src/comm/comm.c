@@ -34,7 +34,8 @@ mt_status mt_comm_start(int *argc, char ***argv, mt_comm *world_out)
   MPI_Comm mpi;
   MT_MPI(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level));
   if (level < MPI_THREAD_FUNNELED)
-    return mt_fail(MT_ERR_LIBRARY, "this MPI cannot be used with threads (level %d)", level);
+    return mt_fail(MT_ERR_LIBRARY, "this MPI cannot be used with threads (level %d)",
+                   level);
   MT_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &mpi));
   *world_out = comm_of(mpi);
   return MT_OK;
@@ -64,7 +65,8 @@ mt_status mt_comm_split(const mt_comm *comm, int color, int key, mt_comm *out)
 mt_status mt_comm_node(const mt_comm *comm, mt_comm *out)
 {
   MPI_Comm mpi;
-  MT_MPI(MPI_Comm_split_type(comm->mpi, MPI_COMM_TYPE_SHARED, comm->rank, MPI_INFO_NULL, &mpi));
+  MT_MPI(MPI_Comm_split_type(comm->mpi, MPI_COMM_TYPE_SHARED, comm->rank, MPI_INFO_NULL,
+                             &mpi));
   *out = comm_of(mpi);
   out->max_message = comm->max_message;
   return MT_OK;
@@ -175,9 +177,32 @@ done:
   return status;
 }
 
+/* All blocks together fit in one message: MPI's own algorithm takes log(size) steps. */
+static mt_status allgatherv_once(const mt_comm *comm, const size_t *bytes, void *buf)
+{
+  mt_status status = MT_OK;
+  int *counts = NULL, *starts = NULL, at = 0;
+  MT_NEW(counts, comm->size);
+  MT_NEW(starts, comm->size);
+  for (int r = 0; r < comm->size; r++) {
+    counts[r] = (int)bytes[r];
+    starts[r] = at;
+    at += counts[r];
+  }
+  MT_MPI(MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_BYTE, buf, counts, starts, MPI_BYTE,
+                        comm->mpi));
+done:
+  free(starts);
+  free(counts);
+  return status;
+}
+
 mt_status mt_allgatherv(const mt_comm *comm, const size_t *bytes, void *buf)
 {
   char *at = buf;
+  size_t total = 0;
+  for (int r = 0; r < comm->size; r++) total += bytes[r];
+  if (total <= comm->max_message) return allgatherv_once(comm, bytes, buf);
   for (int r = 0; r < comm->size; r++) {
     mt_bcast(comm, r, bytes[r], at);
     at += bytes[r];
@@ -186,7 +211,8 @@ mt_status mt_allgatherv(const mt_comm *comm, const size_t *bytes, void *buf)
 }
 
 /* Point to point in slices; both sides cut the same way. */
-static void send_slices(const mt_comm *comm, int to, int tag, size_t bytes, const void *buf)
+static void send_slices(const mt_comm *comm, int to, int tag, size_t bytes,
+                        const void *buf)
 {
   const char *at = buf;
   for (size_t left = bytes; left > 0;) {
@@ -197,7 +223,8 @@ static void send_slices(const mt_comm *comm, int to, int tag, size_t bytes, cons
   }
 }
 
-static void receive_slices(const mt_comm *comm, int from, int tag, size_t bytes, void *buf)
+static void receive_slices(const mt_comm *comm, int from, int tag, size_t bytes,
+                           void *buf)
 {
   char *at = buf;
   for (size_t left = bytes; left > 0;) {
@@ -227,11 +254,19 @@ mt_status mt_gatherv(const mt_comm *comm, int root, const size_t *bytes,
   return MT_OK;
 }
 
+mt_status mt_transfer(const mt_comm *comm, int from, int to, size_t bytes, void *buf)
+{
+  if (from == to) return MT_OK;
+  if (comm->rank == from) send_slices(comm, to, TAG_GATHER, bytes, buf);
+  if (comm->rank == to) receive_slices(comm, from, TAG_GATHER, bytes, buf);
+  return MT_OK;
+}
+
 mt_status mt_alltoall_sizes(const mt_comm *comm, const size_t *send_bytes,
                             size_t *recv_bytes_out)
 {
-  MT_MPI(MPI_Alltoall(send_bytes, sizeof(size_t), MPI_BYTE, recv_bytes_out, sizeof(size_t),
-                      MPI_BYTE, comm->mpi));
+  MT_MPI(MPI_Alltoall(send_bytes, sizeof(size_t), MPI_BYTE, recv_bytes_out,
+                      sizeof(size_t), MPI_BYTE, comm->mpi));
   return MT_OK;
 }
 
@@ -243,9 +278,11 @@ static void exchange(const mt_comm *comm, int to, size_t send_bytes, const char 
     MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     size_t out = slice_of(comm, send_bytes), in = slice_of(comm, recv_bytes);
     if (in > 0)
-      MT_MPI(MPI_Irecv(recv, (int)in, MPI_BYTE, from, TAG_ALLTOALL, comm->mpi, &requests[0]));
+      MT_MPI(MPI_Irecv(recv, (int)in, MPI_BYTE, from, TAG_ALLTOALL, comm->mpi,
+                       &requests[0]));
     if (out > 0)
-      MT_MPI(MPI_Isend(send, (int)out, MPI_BYTE, to, TAG_ALLTOALL, comm->mpi, &requests[1]));
+      MT_MPI(MPI_Isend(send, (int)out, MPI_BYTE, to, TAG_ALLTOALL, comm->mpi,
+                       &requests[1]));
     MT_MPI(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
     send += out;
     recv += in;
@@ -297,7 +334,8 @@ mt_status mt_ring_begin(const mt_comm *comm, size_t send_bytes, const void *send
   int previous = (comm->rank + comm->size - 1) % comm->size;
   int n = slices_of(comm, recv_bytes) + slices_of(comm, send_bytes);
   mt_ring *ring = malloc(sizeof *ring + (size_t)n * sizeof(MPI_Request));
-  if (ring == NULL) mt_mpi_abort("mt_ring_begin: no memory", MPI_ERR_NO_MEM, __FILE__, __LINE__);
+  if (ring == NULL)
+    mt_mpi_abort("mt_ring_begin: no memory", MPI_ERR_NO_MEM, __FILE__, __LINE__);
   ring->n = 0;
   for (size_t at = 0; at < recv_bytes; at += comm->max_message)
     MT_MPI(MPI_Irecv((char *)recv + at, (int)slice_of(comm, recv_bytes - at), MPI_BYTE,
@@ -328,9 +366,11 @@ mt_status mt_counter_create(const mt_comm *comm, mt_counter **counter_out)
 {
   mt_status status = MT_OK;
   mt_counter *counter = NULL;
-  MT_TRY(mt_agree(comm, mt_memory_new(1, sizeof *counter, "counter", (void **)&counter)));
-  MT_MPI(MPI_Win_allocate(comm->rank == 0 ? (MPI_Aint)sizeof(int64_t) : 0, sizeof(int64_t),
-                          MPI_INFO_NULL, comm->mpi, &counter->value, &counter->window));
+  MT_TRY(
+      mt_agree(comm, mt_memory_new(1, sizeof *counter, "counter", (void **)&counter)));
+  MT_MPI(MPI_Win_allocate(comm->rank == 0 ? (MPI_Aint)sizeof(int64_t) : 0,
+                          sizeof(int64_t), MPI_INFO_NULL, comm->mpi, &counter->value,
+                          &counter->window));
   if (comm->rank == 0) {
     MT_MPI(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, counter->window));
     *counter->value = 0;
@@ -358,7 +398,8 @@ void mt_counter_serve(mt_counter *counter)
 {
   int there;
   (void)counter; /* any MPI call makes progress for all windows */
-  MT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &there, MPI_STATUS_IGNORE));
+  MT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &there,
+                    MPI_STATUS_IGNORE));
 }
 
 mt_status mt_counter_destroy(const mt_comm *comm, mt_counter **counter)

@@ -72,6 +72,9 @@ mt_status mt_allgatherv(const mt_comm *comm, const size_t *bytes, void *buf);
 mt_status mt_gatherv(const mt_comm *comm, int root, const size_t *bytes,
                      const void *block, void *out);
 
+/* From one rank's buf into another's; for the others nothing happens. from == to: nothing. */
+mt_status mt_transfer(const mt_comm *comm, int from, int to, size_t bytes, void *buf);
+
 /* Rank s sends send_bytes[r] to each r; blocks lie in rank order in both buffers.
  * recv_bytes[s] as mt_alltoall_sizes gives them. */
 mt_status mt_alltoall_sizes(const mt_comm *comm, const size_t *send_bytes,

@@ -13,6 +13,10 @@ mt_status mt_folder_make(const char *path);
 /* Writes text to a file whole: a temporary name, sync, rename. Not collective. */
 mt_status mt_file_replace(const char *path, const void *bytes, size_t size);
 
+/* Syncs a finished temporary file and gives it its final name, for good: the folder's entry
+ * is synced too. Not collective. */
+mt_status mt_rename_synced(const char *part, const char *path);
+
 /* The lock on an output folder: rank 0 takes it, all learn. MT_ERR_INPUT if another run
  * holds it, naming its host, process, job and start. Released by the kernel when a run dies. */
 typedef struct mt_lock mt_lock;

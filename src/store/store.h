@@ -5,10 +5,12 @@
 #ifndef MT_STORE_STORE_H
 #define MT_STORE_STORE_H
 #include "base/hash.h"
+#include "base/rows.h"
 #include "comm/comm.h"
 
 typedef enum mt_type { MT_INT32, MT_INT64, MT_FLOAT32, MT_FLOAT64, MT_TEXT } mt_type;
-size_t mt_type_size(mt_type type); /* bytes of one element; MT_TEXT: of a char pointer */
+size_t
+mt_type_size(mt_type type); /* bytes of one element; MT_TEXT: of a char pointer */
 
 /* What a dataset is; constants of the program, e.g.
  *   {"/distances", MT_FLOAT32, "distance to each neighbour", "1", {"topic", "neighbour"}} */
@@ -25,8 +27,8 @@ typedef struct mt_file mt_file;
  * Begins PATH.part over all ranks of comm (a leftover one is replaced); folders of the
  * path must exist. The fingerprint and format version become attributes of the root.
  */
-mt_status mt_store_create(const mt_comm *comm, const char *path, const mt_fingerprint *made_by,
-                          mt_file **file_out);
+mt_status mt_store_create(const mt_comm *comm, const char *path,
+                          const mt_fingerprint *made_by, mt_file **file_out);
 
 /**
  * Writes a dataset of all ranks' rows, in rank order.
@@ -40,9 +42,12 @@ mt_status mt_store_write(const mt_comm *comm, mt_file *file, const mt_dataset *d
                          int64_t count, int64_t width, const void *data);
 
 /* A scalar attribute of the root, the same value on all ranks. */
-mt_status mt_store_set_text(const mt_comm *comm, mt_file *file, const char *name, const char *value);
-mt_status mt_store_set_i64(const mt_comm *comm, mt_file *file, const char *name, int64_t value);
-mt_status mt_store_set_f64(const mt_comm *comm, mt_file *file, const char *name, double value);
+mt_status mt_store_set_text(const mt_comm *comm, mt_file *file, const char *name,
+                            const char *value);
+mt_status mt_store_set_i64(const mt_comm *comm, mt_file *file, const char *name,
+                           int64_t value);
+mt_status mt_store_set_f64(const mt_comm *comm, mt_file *file, const char *name,
+                           double value);
 
 /* Close, sync, rename: from here on PATH is whole. Frees the file, on error too (then
  * PATH.part is removed). */
@@ -62,7 +67,8 @@ void mt_store_close(mt_file *file); /* NULL is fine */
 mt_fingerprint mt_store_fingerprint(const char *path);
 
 /* rows and width (0 for a vector) of a dataset. */
-mt_status mt_store_shape(mt_file *file, const char *name, int64_t *rows_out, int64_t *width_out);
+mt_status mt_store_shape(mt_file *file, const char *name, int64_t *rows_out,
+                         int64_t *width_out);
 
 /**
  * Rows [first, first + count) of a dataset, converted to `type`.
@@ -74,16 +80,17 @@ mt_status mt_store_read(mt_file *file, const char *name, mt_type type, int64_t f
                         int64_t count, void *out);
 void mt_store_free_texts(int64_t count, char **texts); /* the texts, not the array */
 
-mt_status mt_store_get_text(mt_file *file, const char *name, char **value_out); /* owned */
+mt_status mt_store_get_text(mt_file *file, const char *name,
+                            char **value_out); /* owned */
 mt_status mt_store_get_i64(mt_file *file, const char *name, int64_t *value_out);
 mt_status mt_store_get_f64(mt_file *file, const char *name, double *value_out);
 
 /* A dataset as rows to read in blocks (file stays open and belongs to the caller). */
-#include "base/rows.h"
 typedef struct mt_store_rows {
   mt_file *file;
   const char *name;
 } mt_store_rows;
-mt_status mt_rows_stored(const mt_store_rows *source, mt_rows *rows_out); /* source: borrowed */
+mt_status mt_rows_stored(const mt_store_rows *source,
+                         mt_rows *rows_out); /* source: borrowed */
 
 #endif

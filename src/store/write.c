@@ -1,0 +1,395 @@
+#include "base/memory.h"
+#include "store/file.h"
+#include "store/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FORMAT_VERSION = 1 };
+static const int64_t slice_bytes = (int64_t)1 << 29; /* of a transfer; below 1 GiB */
+
+/* ---- attributes ---------------------------------------------------------------------- */
+
+/* Does this rank take part in changes of the file's structure now? */
+static bool takes_part(const mt_comm *comm, const mt_file *file)
+{
+  return file->mode == MT_FILE_NUMBERS || comm->rank == 0;
+}
+
+static mt_status put_attribute(const mt_file *file, hid_t object, const char *name,
+                               hid_t type, const void *value)
+{
+  mt_status status = MT_OK;
+  hid_t space = H5Screate(H5S_SCALAR), attribute = -1;
+  attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+  MT_HDF5(attribute, "add attribute", name);
+  MT_HDF5(H5Awrite(attribute, type, value), "write attribute", name);
+done:
+  if (attribute >= 0) H5Aclose(attribute);
+  H5Sclose(space);
+  return status;
+}
+
+/* Fixed length: parallel HDF5 can write it too. */
+static mt_status put_text(const mt_file *file, hid_t object, const char *name,
+                          const char *value)
+{
+  hid_t type = H5Tcopy(H5T_C_S1);
+  H5Tset_size(type, strlen(value) + 1);
+  H5Tset_cset(type, H5T_CSET_UTF8);
+  mt_status status = put_attribute(file, object, name, type, value);
+  H5Tclose(type);
+  return status;
+}
+
+mt_status mt_store_set_text(const mt_comm *comm, mt_file *file, const char *name,
+                            const char *value)
+{
+  mt_status status = MT_OK;
+  if (takes_part(comm, file)) status = put_text(file, file->id, name, value);
+  return mt_agree(comm, status);
+}
+
+mt_status mt_store_set_i64(const mt_comm *comm, mt_file *file, const char *name,
+                           int64_t value)
+{
+  mt_status status = MT_OK;
+  if (takes_part(comm, file))
+    status = put_attribute(file, file->id, name, H5T_NATIVE_INT64, &value);
+  return mt_agree(comm, status);
+}
+
+mt_status mt_store_set_f64(const mt_comm *comm, mt_file *file, const char *name,
+                           double value)
+{
+  mt_status status = MT_OK;
+  if (takes_part(comm, file))
+    status = put_attribute(file, file->id, name, H5T_NATIVE_DOUBLE, &value);
+  return mt_agree(comm, status);
+}
+
+/* ---- begin and end ------------------------------------------------------------------- */
+
+static mt_status create_serial(mt_file *file, const mt_fingerprint *made_by)
+{
+  mt_status status = MT_OK;
+  int64_t version = FORMAT_VERSION;
+  remove(file->part);
+  file->id = H5Fcreate(file->part, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  MT_HDF5(file->id, "create", file->part);
+  MT_TRY(put_text(file, file->id, "fingerprint", made_by->hex));
+  MT_TRY(put_attribute(file, file->id, "format_version", H5T_NATIVE_INT64, &version));
+  MT_TRY(put_text(file, file->id, "program", "metatopics " MT_VERSION));
+done:
+  return status;
+}
+
+static mt_status new_file(const char *path, mt_file **file_out)
+{
+  mt_status status = MT_OK;
+  mt_file *file = NULL;
+  MT_NEW(file, 1);
+  file->id = -1;
+  file->mode = MT_FILE_TEXTS;
+  MT_TRY(mt_string_copy(path, &file->path));
+  MT_REQUIRE(asprintf(&file->part, "%s.part", path) > 0, MT_ERR_MEMORY, "no memory");
+  *file_out = file;
+  file = NULL;
+done:
+  mt_file_destroy(file);
+  return status;
+}
+
+mt_status mt_store_create(const mt_comm *comm, const char *path,
+                          const mt_fingerprint *made_by, mt_file **file_out)
+{
+  mt_status status = MT_OK;
+  mt_file *file = NULL;
+  mt_hdf5_setup();
+  MT_TRY(mt_agree(comm, new_file(path, &file)));
+  MT_TRY(mt_agree(comm, comm->rank == 0 ? create_serial(file, made_by) : MT_OK));
+  *file_out = file;
+  file = NULL;
+done:
+  mt_file_destroy(file);
+  return status;
+}
+
+/* From the serial driver on rank 0 to the parallel one on all; one rank stays serial. */
+static mt_status to_numbers(const mt_comm *comm, mt_file *file)
+{
+  mt_status status = MT_OK;
+  if (file->mode == MT_FILE_NUMBERS) return MT_OK;
+  if (comm->size > 1) {
+    if (file->id >= 0) {
+      herr_t closed = H5Fclose(file->id);
+      file->id = -1;
+      if (closed < 0) status = mt_hdf5_fail(file, "close", file->part);
+    }
+    MT_TRY(mt_agree(comm, status));
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_fapl_mpio(access, comm->mpi, MPI_INFO_NULL);
+    file->id = H5Fopen(file->part, H5F_ACC_RDWR, access);
+    H5Pclose(access);
+    if (file->id < 0) status = mt_hdf5_fail(file, "open over all ranks", file->part);
+    MT_TRY(mt_agree(comm, status));
+  }
+  file->mode = MT_FILE_NUMBERS;
+done:
+  return status;
+}
+
+/* The bytes of path, or of a folder's entries, are on the disk when this returns. */
+static mt_status sync_path(const char *path)
+{
+  int descriptor = open(path, O_RDONLY);
+  if (descriptor < 0)
+    return mt_fail(MT_ERR_IO, "cannot open %s: %s", path, strerror(errno));
+  int failed = fsync(descriptor) != 0 && errno != EINVAL; /* EINVAL: nothing to sync */
+  int cause = errno;
+  close(descriptor);
+  if (failed) return mt_fail(MT_ERR_IO, "cannot sync %s: %s", path, strerror(cause));
+  return MT_OK;
+}
+
+mt_status mt_rename_synced(const char *part, const char *path)
+{
+  mt_status status = sync_path(part);
+  if (status != MT_OK) return status;
+  if (rename(part, path) != 0)
+    return mt_fail(MT_ERR_IO, "cannot rename %s to %s: %s", part, path,
+                   strerror(errno));
+  char *folder = strdup(path), *slash = folder != NULL ? strrchr(folder, '/') : NULL;
+  if (slash != NULL) *slash = '\0';
+  status = sync_path(slash != NULL ? (slash == folder ? "/" : folder) : ".");
+  free(folder);
+  return status;
+}
+
+mt_status mt_store_commit(const mt_comm *comm, mt_file **file_in)
+{
+  mt_file *file = *file_in;
+  mt_status status = MT_OK;
+  if (file->id >= 0) {
+    herr_t closed = H5Fclose(file->id);
+    file->id = -1;
+    if (closed < 0) status = mt_hdf5_fail(file, "close", file->part);
+  }
+  MT_TRY(mt_agree(comm, status));
+  MT_TRY(mt_agree(comm,
+                  comm->rank == 0 ? mt_rename_synced(file->part, file->path) : MT_OK));
+done:
+  mt_store_abandon(comm, file_in);
+  return status;
+}
+
+void mt_store_abandon(const mt_comm *comm, mt_file **file_in)
+{
+  mt_file *file = *file_in;
+  if (file == NULL) return;
+  if (file->id >= 0) H5Fclose(file->id);
+  file->id = -1;
+  if (comm->rank == 0 && file->part != NULL)
+    remove(file->part); /* renamed: not there */
+  mt_file_destroy(file);
+  *file_in = NULL;
+}
+
+/* ---- datasets ------------------------------------------------------------------------ */
+
+static mt_status describe(const mt_file *file, hid_t object, const mt_dataset *dataset)
+{
+  mt_status status = MT_OK;
+  static const char *const names[] = {"dimension_0", "dimension_1"};
+  MT_TRY(put_text(file, object, "description", dataset->description));
+  MT_TRY(put_text(file, object, "units", dataset->units));
+  for (int i = 0; i < 2; i++)
+    if (dataset->dimensions[i] != NULL)
+      MT_TRY(put_text(file, object, names[i], dataset->dimensions[i]));
+done:
+  return status;
+}
+
+/* Makes the dataset and its groups; the caller closes it. */
+static mt_status make_dataset(const mt_file *file, const mt_dataset *dataset,
+                              int64_t rows, int64_t width, hid_t *object_out)
+{
+  mt_status status = MT_OK;
+  hsize_t sizes[2] = {(hsize_t)rows, (hsize_t)width};
+  hid_t object = -1, space = H5Screate_simple(width > 0 ? 2 : 1, sizes, NULL);
+  hid_t link = H5Pcreate(H5P_LINK_CREATE), creation = H5Pcreate(H5P_DATASET_CREATE);
+  hid_t text = mt_hdf5_text_type();
+  H5Pset_create_intermediate_group(link, 1);
+  if (dataset->type != MT_TEXT) H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
+  object =
+      H5Dcreate2(file->id, dataset->name,
+                 dataset->type == MT_TEXT ? text : mt_hdf5_memory_type(dataset->type),
+                 space, link, creation, H5P_DEFAULT);
+  MT_HDF5(object, "create dataset", dataset->name);
+  MT_TRY(describe(file, object, dataset));
+  *object_out = object;
+  object = -1;
+done:
+  if (object >= 0) H5Dclose(object);
+  H5Tclose(text);
+  H5Pclose(creation);
+  H5Pclose(link);
+  H5Sclose(space);
+  return status;
+}
+
+/* Rows [first, first + count) of the file's dataset, count 0: nothing, still collective. */
+static herr_t write_rows(hid_t object, hid_t type, hid_t transfer, int64_t first,
+                         int64_t count, int64_t width, const void *data)
+{
+  hsize_t start[2] = {(hsize_t)first, 0}, counts[2] = {(hsize_t)count, (hsize_t)width};
+  hid_t space = H5Dget_space(object);
+  hid_t memory = H5Screate_simple(width > 0 ? 2 : 1, counts, NULL);
+  if (count > 0) {
+    H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, counts, NULL);
+  } else {
+    H5Sselect_none(space);
+    H5Sselect_none(memory);
+  }
+  herr_t done = H5Dwrite(object, type, memory, space, transfer, data);
+  H5Sclose(memory);
+  H5Sclose(space);
+  return done;
+}
+
+static mt_status write_numbers(const mt_comm *comm, mt_file *file,
+                               const mt_dataset *dataset, int64_t count, int64_t width,
+                               const void *data)
+{
+  mt_status status = MT_OK;
+  int64_t first, total = count,
+                 row = (int64_t)mt_type_size(dataset->type) * (width > 0 ? width : 1);
+  int64_t each = slice_bytes / row > 0 ? slice_bytes / row : 1,
+          slices = (count + each - 1) / each;
+  hid_t object = -1, transfer = H5Pcreate(H5P_DATASET_XFER);
+  const char nothing[8] = "";
+  MT_TRY(to_numbers(comm, file));
+  MT_TRY(mt_exscan_i64(comm, count, &first));
+  MT_TRY(mt_sum_i64(comm, 1, &total));
+  MT_TRY(mt_max_i64(comm, 1, &slices));
+  MT_TRY(mt_agree(comm, make_dataset(file, dataset, total, width, &object)));
+  if (comm->size > 1) H5Pset_dxpl_mpio(transfer, H5FD_MPIO_COLLECTIVE);
+  for (int64_t s = 0; s < slices; s++) {
+    int64_t from = s * each < count ? s * each : count;
+    int64_t many = count - from < each ? count - from : each;
+    const void *at = many > 0 ? (const char *)data + from * row : nothing;
+    if (write_rows(object, mt_hdf5_memory_type(dataset->type), transfer, first + from,
+                   many, width, at) < 0 &&
+        status == MT_OK)
+      status =
+          mt_hdf5_fail(file, "write dataset", dataset->name); /* the others go on */
+  }
+  MT_TRY(mt_agree(comm, status));
+done:
+  if (object >= 0) H5Dclose(object);
+  H5Pclose(transfer);
+  return status;
+}
+
+/* ---- texts: rank 0 writes, rank by rank ----------------------------------------------- */
+
+/* Texts one after the other, each with its final '\0'. */
+static mt_status pack_texts(int64_t n, char *const *texts, size_t *bytes_out,
+                            char **packed_out)
+{
+  mt_status status = MT_OK;
+  char *packed = NULL;
+  size_t bytes = 0;
+  for (int64_t i = 0; i < n; i++)
+    bytes += (texts[i] != NULL ? strlen(texts[i]) : 0) + 1;
+  MT_NEW(packed, (int64_t)bytes);
+  char *at = packed;
+  for (int64_t i = 0; i < n; i++) at = stpcpy(at, texts[i] != NULL ? texts[i] : "") + 1;
+  *bytes_out = bytes;
+  *packed_out = packed;
+done:
+  return status;
+}
+
+static mt_status write_packed(const mt_file *file, hid_t object,
+                              const mt_dataset *dataset, int64_t first, int64_t rows,
+                              int64_t width, const char *packed)
+{
+  mt_status status = MT_OK;
+  int64_t n = rows * (width > 0 ? width : 1);
+  const char **texts = NULL;
+  hid_t type = mt_hdf5_text_type();
+  MT_NEW(texts, n);
+  for (int64_t i = 0; i < n; i++) {
+    texts[i] = packed;
+    packed += strlen(packed) + 1;
+  }
+  if (n > 0)
+    MT_HDF5(write_rows(object, type, H5P_DEFAULT, first, rows, width, texts),
+            "write dataset", dataset->name);
+done:
+  H5Tclose(type);
+  free(texts);
+  return status;
+}
+
+/* What a rank has to send: rows, and bytes when packed. */
+typedef struct text_block {
+  int64_t rows;
+  size_t bytes;
+} text_block;
+
+static mt_status write_texts(const mt_comm *comm, mt_file *file,
+                             const mt_dataset *dataset, int64_t count, int64_t width,
+                             char *const *texts)
+{
+  mt_status status = MT_OK;
+  char *packed = NULL, *received = NULL;
+  text_block mine = {count, 0}, *blocks = NULL;
+  int64_t total = 0, first = 0;
+  hid_t object = -1;
+  MT_NEW(blocks, comm->size);
+  MT_TRY(mt_agree(
+      comm, pack_texts(count * (width > 0 ? width : 1), texts, &mine.bytes, &packed)));
+  MT_TRY(mt_allgather(comm, sizeof mine, &mine, blocks));
+  for (int r = 0; r < comm->size; r++) total += blocks[r].rows;
+  MT_TRY(mt_agree(comm, comm->rank == 0
+                            ? make_dataset(file, dataset, total, width, &object)
+                            : MT_OK));
+  for (int r = 0; r < comm->size; r++) {
+    mt_status local = MT_OK;
+    char *block = packed;
+    if (comm->rank == 0 && r > 0) {
+      local = mt_memory_new((int64_t)blocks[r].bytes, 1, "texts", (void **)&received);
+      block = received;
+    }
+    MT_TRY(mt_agree(comm, local));
+    MT_TRY(mt_transfer(comm, r, 0, blocks[r].bytes, block));
+    if (comm->rank == 0)
+      local = write_packed(file, object, dataset, first, blocks[r].rows, width, block);
+    MT_TRY(mt_agree(comm, local));
+    first += blocks[r].rows;
+    free(received);
+    received = NULL;
+  }
+done:
+  if (object >= 0) H5Dclose(object);
+  free(received);
+  free(packed);
+  free(blocks);
+  return status;
+}
+
+mt_status mt_store_write(const mt_comm *comm, mt_file *file, const mt_dataset *dataset,
+                         int64_t count, int64_t width, const void *data)
+{
+  if (dataset->type != MT_TEXT)
+    return write_numbers(comm, file, dataset, count, width, data);
+  if (file->mode != MT_FILE_TEXTS)
+    return mt_fail(MT_ERR_ARG, "%s: texts come before numbers", dataset->name);
+  return write_texts(comm, file, dataset, count, width, data);
+}
