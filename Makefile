@@ -33,7 +33,7 @@ umap_SRC =
 
 hdbscan_SRC =
 
-backend_SRC =
+backend_SRC = src/backend/cpu.c
 
 report_SRC = src/report/record.c
 

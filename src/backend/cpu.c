@@ -1,0 +1,29 @@
+#include "backend/backend.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+static void close_backend(mt_backend *be)
+{
+  free(be);
+}
+
+mt_status mt_backend_cpu(mt_backend **backend_out)
+{
+  mt_status status = MT_OK;
+  mt_backend *be = NULL;
+
+  MT_NEW(be, 1);
+  *be = (mt_backend){
+      .name = "cpu",
+      .knn = mt_cpu_knn,
+      .umap_graph = mt_cpu_umap_graph,
+      .umap_start = mt_cpu_umap_start,
+      .umap_epochs = mt_cpu_umap_epochs,
+      .spanning_tree = mt_cpu_spanning_tree,
+      .close = close_backend,
+  };
+  *backend_out = be;
+done:
+  return status;
+}
