@@ -43,10 +43,12 @@ typedef struct mt_backend {
                           const int64_t *indices, const float *distances,
                           mt_graph *graph_out);
 
-  /* Start positions (n, n_components) float32, whole on every rank. rows: for init="pca". */
+  /* Start positions (n, n_components) float32, whole on every rank. rows, metric: what the
+   * graph was made from, for init="pca" and to place the parts of a disconnected graph. */
   mt_status (*umap_start)(struct mt_backend *be, const mt_comm *comm,
-                          const mt_umap_options *options, const mt_graph *graph,
-                          const mt_rows *rows, float *positions_out);
+                          const mt_umap_options *options, mt_metric metric,
+                          const mt_graph *graph, const mt_rows *rows,
+                          float *positions_out);
 
   /* All epochs; positions (n, n_components), whole on every rank, start in, result out. */
   mt_status (*umap_epochs)(struct mt_backend *be, const mt_comm *comm,
@@ -77,8 +79,9 @@ mt_status mt_cpu_umap_graph(mt_backend *be, const mt_comm *comm,
                             const int64_t *indices, const float *distances,
                             mt_graph *graph_out);
 mt_status mt_cpu_umap_start(mt_backend *be, const mt_comm *comm,
-                            const mt_umap_options *options, const mt_graph *graph,
-                            const mt_rows *rows, float *positions_out);
+                            const mt_umap_options *options, mt_metric metric,
+                            const mt_graph *graph, const mt_rows *rows,
+                            float *positions_out);
 mt_status mt_cpu_umap_epochs(mt_backend *be, const mt_comm *comm,
                              const mt_umap_options *options, const mt_graph *graph,
                              float *positions);
