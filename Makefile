@@ -17,7 +17,7 @@ endif
 base_SRC = src/base/log.c src/base/progress.c src/base/memory.c src/base/random.c \
 	src/base/hash.c src/base/stop.c src/base/rows.c
 
-comm_SRC = src/comm/comm.c
+comm_SRC = src/comm/comm.c src/comm/layout.c
 
 deck_SRC = src/deck/command_line.c src/deck/nearest.c
 
@@ -35,9 +35,9 @@ hdbscan_SRC =
 
 backend_SRC = src/backend/cpu.c
 
-report_SRC = src/report/record.c
+report_SRC = src/report/record.c src/report/versions.c
 
-stage_SRC =
+stage_SRC = src/pipeline.c
 LIB_SRC = $(base_SRC) $(comm_SRC) $(deck_SRC) $(store_SRC) $(corpus_SRC) $(lda_SRC) \
 	$(knn_SRC) $(umap_SRC) $(hdbscan_SRC) $(backend_SRC) $(report_SRC) $(stage_SRC)
 

@@ -68,6 +68,13 @@ typedef struct mt_backend {
   void (*close)(struct mt_backend *be); /* frees be */
 } mt_backend;
 
+/**
+ * The backend to use: auto takes the best that there is. Not collective; the caller closes.
+ * devices_out  GPUs that this rank sees and the backend can use
+ * Errors       MT_ERR_INPUT if the one asked for is not there, and how to get it
+ */
+mt_status mt_backend_open(mt_backend_choice choice, mt_backend **backend_out, int *devices_out);
+
 /* The CPU backend: all ranks of comm, OpenMP threads. The caller closes it. */
 mt_status mt_backend_cpu(mt_backend **backend_out);
 

@@ -115,6 +115,22 @@ mt_status mt_bcast(const mt_comm *comm, int root, size_t bytes, void *buf)
   return MT_OK;
 }
 
+mt_status mt_bcast_bytes(const mt_comm *comm, int root, size_t *size, char **bytes)
+{
+  mt_status status = MT_OK;
+  char *received = NULL;
+  MT_TRY(mt_bcast(comm, root, sizeof *size, size));
+  if (comm->rank != root)
+    status = mt_memory_new((int64_t)*size + 1, 1, "broadcast", (void **)&received);
+  MT_TRY(mt_agree(comm, status));
+  MT_TRY(mt_bcast(comm, root, *size, comm->rank == root ? *bytes : received));
+  if (comm->rank != root) *bytes = received;
+  received = NULL;
+done:
+  free(received);
+  return status;
+}
+
 /* n 8-byte elements, reduced in place in slices. */
 static mt_status reduce_words(const mt_comm *comm, int64_t n, void *values,
                               MPI_Datatype type, MPI_Op op)

@@ -16,10 +16,10 @@ typedef struct mt_comm {
   size_t max_message; /* bytes a message may have; tests set 7 */
 } mt_comm;
 
-#define MT_MPI(call)                                                                   \
-  do {                                                                                 \
-    int mpi_code = (call);                                                             \
-    if (mpi_code != MPI_SUCCESS) mt_mpi_abort(#call, mpi_code, __FILE__, __LINE__);    \
+#define MT_MPI(call)                                                                \
+  do {                                                                              \
+    int mpi_code = (call);                                                          \
+    if (mpi_code != MPI_SUCCESS) mt_mpi_abort(#call, mpi_code, __FILE__, __LINE__); \
   } while (0)
 void mt_mpi_abort(const char *call, int code, const char *file, int line)
     __attribute__((noreturn));
@@ -48,6 +48,10 @@ bool mt_stop_agreed(const mt_comm *comm);
 mt_status mt_barrier(const mt_comm *comm);
 
 mt_status mt_bcast(const mt_comm *comm, int root, size_t bytes, void *buf);
+
+/* Likewise when only root knows how many: elsewhere *bytes is new memory of *size bytes,
+ * owned by the caller; on root both are given. A final '\0' follows the bytes. */
+mt_status mt_bcast_bytes(const mt_comm *comm, int root, size_t *size, char **bytes);
 
 /* Elementwise over ranks, in place. There is no floating-point sum on purpose: its
  * rounding would depend on the number of ranks (see mt_ordered_sum). */
@@ -96,7 +100,8 @@ mt_status mt_counter_next(mt_counter *counter, int64_t *value_out); /* not colle
 /* Lets MPI serve the other ranks' draws while this one computes: call it every few
  * milliseconds of long work. Not collective. */
 void mt_counter_serve(mt_counter *counter);
-mt_status mt_counter_destroy(const mt_comm *comm, mt_counter **counter); /* NULL is fine */
+mt_status mt_counter_destroy(const mt_comm *comm,
+                             mt_counter **counter); /* NULL is fine */
 
 /* Rows 0..n-1 in contiguous blocks as equal as can be: rank r of size owns
  * [first(r), first(r + 1)). Not collective. */

@@ -24,10 +24,6 @@ typedef enum mt_help_form {
   MT_HELP_DECK,   /* --deck: a deck with every parameter and its help as comments */
 } mt_help_form;
 
-typedef enum mt_backend_choice {
-  MT_BACKEND_AUTO, MT_BACKEND_CPU, MT_BACKEND_CUDA
-} mt_backend_choice;
-
 /* The stages by name, in order; NULL after the last. */
 #define MT_N_STAGES 7
 extern const char *const mt_stage_names[MT_N_STAGES + 1];

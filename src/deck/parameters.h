@@ -113,4 +113,9 @@ typedef struct mt_parameters {
   mt_output_options output;
 } mt_parameters;
 
+/* What --backend asks for: no parameter, since the result is the same. */
+typedef enum mt_backend_choice {
+  MT_BACKEND_AUTO, MT_BACKEND_CPU, MT_BACKEND_CUDA
+} mt_backend_choice;
+
 #endif

@@ -1,14 +1,11 @@
 #include "report/record.h"
+#include "report/versions.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "deck/deck.h"
 #include "store/folder.h"
 
-#include <cblas.h>
 #include <fcntl.h>
-#include <hdf5.h>
-#include <libxml/xmlversion.h>
-#include <libxml/parser.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,20 +199,6 @@ done:
   return status;
 }
 
-static json_t *versions(void)
-{
-  char mpi[MPI_MAX_LIBRARY_VERSION_STRING], hdf5[32];
-  int length;
-  unsigned major = 0, minor = 0, release = 0;
-  MPI_Get_library_version(mpi, &length);
-  mpi[strcspn(mpi, ",\n")] = '\0';
-  H5get_libversion(&major, &minor, &release);
-  snprintf(hdf5, sizeof hdf5, "%u.%u.%u", major, minor, release);
-  return json_pack("{s:s, s:s, s:s, s:s, s:s}", "metatopics", MT_VERSION, "mpi", mpi,
-                   "hdf5", hdf5, "blas", openblas_get_config(), "libxml2",
-                   LIBXML_DOTTED_VERSION);
-}
-
 /* The job and what it is charged; NULL outside Slurm. */
 static json_t *slurm_job(const mt_record *record, double seconds)
 {
@@ -256,7 +239,7 @@ static mt_status record_save(mt_record *record, json_t *exit_status)
       "threads", (json_int_t)record->threads, "nodes", (json_int_t)record->nodes,
       "gpus", (json_int_t)record->gpus, "backend",
       record->run->backend != NULL ? record->run->backend->name : "cpu", "slurm",
-      slurm_job(record, seconds), "versions", versions(), "parameters",
+      slurm_job(record, seconds), "versions", mt_versions(), "parameters",
       mt_parameters_json(record->run->parameters), "stages", record->stages,
       "earlier_stages", stages_to_come(record));
   text =

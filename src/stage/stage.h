@@ -12,6 +12,7 @@ typedef struct mt_run {
   const mt_parameters *parameters;
   const char *out;     /* the output folder; exists and is locked */
   mt_backend *backend; /* for knn, umap, hdbscan */
+  bool force;          /* make everything again, whatever is there */
 } mt_run;
 
 /* What a stage tells about its work, for run.json; filled on rank 0. */
@@ -34,9 +35,11 @@ typedef struct mt_stage {
   /* Is it there, whole, with that fingerprint? On rank 0 alone. NULL: ask the HDF5 file. */
   bool (*is_done)(const mt_run *run, const mt_fingerprint *made_by);
 
-  /* Does the work and writes the file(s). Collective over the world. */
-  mt_status (*work)(const mt_comm *world, const mt_run *run, const mt_fingerprint *made_by,
+  /* Does the work and writes the file(s). Collective over comm: the world, or the
+   * layout's team if on_team is set. */
+  mt_status (*work)(const mt_comm *comm, const mt_run *run, const mt_fingerprint *made_by,
                     mt_stage_result *result);
+  bool on_team; /* run by the ranks that own a GPU, when there are any */
 } mt_stage;
 
 /* One in each stage's folder. */

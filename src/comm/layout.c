@@ -1,0 +1,88 @@
+#include "comm/layout.h"
+#include "base/log.h"
+#include "base/memory.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Cores this process may use over the ranks that share them. */
+static int fair_threads(int node_size)
+{
+  if (getenv("OMP_NUM_THREADS") != NULL) return omp_get_max_threads();
+  int mine = omp_get_num_procs(); /* heeds the binding */
+  bool shared = mine == (int)sysconf(_SC_NPROCESSORS_ONLN);
+  int threads = shared ? mine / node_size : mine;
+  return threads > 1 ? threads : 1;
+}
+
+/* Nodes are numbered by their lowest ranks: the leaders' order. */
+static mt_status number_nodes(const mt_comm *world, const mt_comm *node,
+                              mt_layout *layout)
+{
+  mt_status status = MT_OK;
+  int64_t before, leaders = node->rank == 0;
+  int number;
+  MT_TRY(mt_exscan_i64(world, leaders, &before));
+  number = (int)before;
+  MT_TRY(mt_bcast(node, 0, sizeof number, &number));
+  MT_TRY(mt_sum_i64(world, 1, &leaders));
+  layout->node = number;
+  layout->n_nodes = (int)leaders;
+done:
+  return status;
+}
+
+mt_status mt_layout_create(const mt_comm *world, int devices, mt_layout *layout_out)
+{
+  mt_status status = MT_OK;
+  mt_comm node = {.size = 0};
+  mt_layout layout = {.team = {.size = 0}};
+  MT_TRY(mt_comm_node(world, &node));
+  layout.node_rank = node.rank;
+  layout.node_size = node.size;
+  layout.n_threads = fair_threads(node.size);
+  omp_set_num_threads(layout.n_threads);
+  gethostname(layout.host, sizeof layout.host - 1);
+  layout.device = node.rank < devices ? node.rank : -1;
+  int64_t owners = layout.device >= 0;
+  MT_TRY(mt_sum_i64(world, 1, &owners));
+  layout.n_devices = (int)owners;
+  MT_TRY(number_nodes(world, &node, &layout));
+  bool member = owners == 0 || layout.device >= 0;
+  MT_TRY(mt_comm_split(world, member ? 0 : -1, world->rank, &layout.team));
+  *layout_out = layout;
+done:
+  mt_comm_free(&node);
+  return status;
+}
+
+void mt_layout_destroy(mt_layout *layout)
+{
+  mt_comm_free(&layout->team);
+}
+
+mt_status mt_layout_log(const mt_comm *world, const mt_layout *layout)
+{
+  mt_status status = MT_OK;
+  mt_layout *all = NULL;
+  MT_TRY(mt_agree(world,
+                  mt_memory_new(world->size, sizeof *all, "layout", (void **)&all)));
+  MT_TRY(mt_allgather(world, sizeof *layout, layout, all));
+  mt_info("%d rank%s on %d node%s, %d GPU%s", world->size, world->size == 1 ? "" : "s",
+          layout->n_nodes, layout->n_nodes == 1 ? "" : "s", layout->n_devices,
+          layout->n_devices == 1 ? "" : "s");
+  for (int r = 0; r < world->size; r++) {
+    if (all[r].node_rank != 0) continue;
+    int devices = 0;
+    for (int q = 0; q < world->size; q++)
+      devices += all[q].node == all[r].node && all[q].device >= 0;
+    mt_info("  %s: %d rank%s of %d thread%s, %d GPU%s", all[r].host, all[r].node_size,
+            all[r].node_size == 1 ? "" : "s", all[r].n_threads,
+            all[r].n_threads == 1 ? "" : "s", devices, devices == 1 ? "" : "s");
+  }
+done:
+  free(all);
+  return status;
+}
