@@ -45,6 +45,7 @@ LIB_SRC = $(base_SRC) $(comm_SRC) $(deck_SRC) $(store_SRC) $(corpus_SRC) $(lda_S
 TESTS =
 TESTS += test_comm
 TESTS += test_store
+TESTS += test_layout
 # whole programs: tests/program/NAME.sh
 PROGRAM_TESTS =
 # tests/fuzz/NAME.c, starting from the files in tests/fuzz/NAME/
@@ -94,7 +95,7 @@ $(BUILD)/fuzz/%: $(BUILD)/tests/fuzz/%.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
-tests: $(TEST_PROGRAMS) $(BUILD)/metatopics $(TOOLS)
+tests: $(TEST_PROGRAMS) $(BUILD)/metatopics $(TOOLS) $(BUILD)/tests/h5same
 fuzzers: $(FUZZERS:%=$(BUILD)/fuzz/%)
 
 # ---- setting up ----------------------------------------------------------------------

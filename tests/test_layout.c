@@ -1,0 +1,51 @@
+/* RANKS 1 2 3 4 7
+ * Who owns a GPU, and who runs the stages over all topics. */
+#include "test.h"
+
+#include "comm/layout.h"
+
+static void test_without_gpus(void **state)
+{
+  (void)state;
+  mt_layout layout;
+  assert_int_equal(mt_layout_create(&mt_test_world, 0, &layout), MT_OK);
+  assert_int_equal(layout.n_devices, 0);
+  assert_int_equal(layout.device, -1);
+  assert_int_equal(layout.team.size, mt_test_world.size);
+  assert_int_equal(layout.team.rank, mt_test_world.rank);
+  assert_true(layout.n_threads >= 1);
+  mt_layout_destroy(&layout);
+}
+
+/* With 2 devices a node: one process per GPU, the surplus ranks stay outside. */
+static void test_with_gpus(void **state)
+{
+  (void)state;
+  enum { DEVICES = 2 };
+  mt_layout layout;
+  assert_int_equal(mt_layout_create(&mt_test_world, DEVICES, &layout), MT_OK);
+  int owners = layout.node_size < DEVICES ? layout.node_size : DEVICES;
+  assert_int_equal(layout.n_devices, owners * layout.n_nodes); /* tests run on one node */
+  assert_int_equal(layout.device, layout.node_rank < DEVICES ? layout.node_rank : -1);
+  assert_int_equal(layout.team.size, layout.device >= 0 ? layout.n_devices : 0);
+  mt_layout_destroy(&layout);
+}
+
+/* Devices on one rank only, as in a heterogeneous job. */
+static void test_one_owner(void **state)
+{
+  (void)state;
+  mt_layout layout;
+  assert_int_equal(mt_layout_create(&mt_test_world, mt_test_world.rank == 0, &layout), MT_OK);
+  assert_int_equal(layout.n_devices, 1);
+  assert_int_equal(layout.team.size, mt_test_world.rank == 0);
+  mt_layout_destroy(&layout);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_without_gpus),
+    cmocka_unit_test(test_with_gpus),
+    cmocka_unit_test(test_one_owner),
+};
+
+MT_TEST_MAIN(tests)
