@@ -19,7 +19,8 @@ base_SRC = src/base/log.c src/base/progress.c src/base/memory.c src/base/random.
 
 comm_SRC = src/comm/comm.c src/comm/layout.c
 
-deck_SRC = src/deck/command_line.c src/deck/nearest.c
+deck_SRC = src/deck/command_line.c src/deck/deck.c src/deck/help.c src/deck/locate.c \
+	src/deck/nearest.c src/deck/parameters.c src/deck/schema.c src/deck/value.c
 
 store_SRC = src/store/file.c src/store/write.c src/store/read.c src/store/folder.c
 

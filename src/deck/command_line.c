@@ -4,6 +4,7 @@
 #include "deck/nearest.h"
 
 #include <argp.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,7 +62,7 @@ static const char about[] =
     "  run DECK        do the stages that are not done yet\n"
     "  check DECK      show every parameter in force and what a run would do\n"
     "  show DIR        what a finished or half-finished run holds\n"
-    "  help SECTION    a section's parameters: corpus lda knn umap hdbscan map output\n"
+    "  help SECTION    parameters: corpus, lda, knn, umap, hdbscan, map or output\n"
     "\n"
     "Stages, in order: corpus lda matrix knn umap hdbscan map.\n"
     "mpirun -n 4 metatopics run DECK and srun metatopics run DECK spread the work.\n"
@@ -206,6 +207,25 @@ static mt_status read_word(reading *read, const char *word)
   return MT_OK;
 }
 
+static bool has_letter(int letter)
+{
+  for (const struct argp_option *option = options; option->name || option->doc;
+       option++)
+    if (option->name != NULL && option->key == letter) return true;
+  return false;
+}
+
+/* getopt stands behind the argument that it refused, or still in the middle of -abc. */
+static int stuck(const struct argp_state *state)
+{
+  const char *behind = state->argv[state->next - 1];
+  bool letters = behind[0] == '-' && behind[1] != '-', known = letters;
+  for (const char *letter = behind + 1; letters && *letter != '\0'; letter++)
+    if (!has_letter(*letter)) known = false;
+  bool middle = state->next < state->argc && (behind[0] != '-' || known);
+  return middle ? state->next : state->next - 1;
+}
+
 static error_t on_argument(int key, char *value, struct argp_state *state)
 {
   reading *read = state->input;
@@ -217,8 +237,8 @@ static error_t on_argument(int key, char *value, struct argp_state *state)
   case ARGP_KEY_SUCCESS:
   case ARGP_KEY_FINI:
     return 0;
-  case ARGP_KEY_ERROR: /* in the middle of -abc, next is this argument itself */
-    read->stuck_at = state->next - (state->argv[state->next - 1][0] == '-');
+  case ARGP_KEY_ERROR:
+    read->stuck_at = stuck(state);
     return 0;
   case ARGP_KEY_ARG:
     read->status = read_word(read, value);
@@ -233,30 +253,41 @@ static error_t on_argument(int key, char *value, struct argp_state *state)
 static const struct argp parser = {options, on_argument, usage, about,
                                    NULL,    NULL,        NULL};
 
-/* getopt refused an argument: says why. */
+static const struct argp_option *find_option(const char *name)
+{
+  for (const struct argp_option *option = options; option->name || option->doc;
+       option++)
+    if (option->name != NULL && strcmp(name, option->name) == 0) return option;
+  return NULL;
+}
+
+/* getopt refused the letters after one dash: says why. */
+static mt_status explain_letters(const char *argument)
+{
+  for (const char *letter = argument + 1; *letter != '\0'; letter++)
+    if (!has_letter(*letter))
+      return mt_fail(MT_ERR_INPUT, "unknown option -%c in %s; see metatopics --help",
+                     isprint((unsigned char)*letter) ? *letter : '?', argument);
+  return mt_fail(MT_ERR_INPUT, "%s needs a value; see metatopics --help", argument);
+}
+
+/* getopt refused a long option: says why. */
 static mt_status explain(const char *argument)
 {
   const char *names[sizeof options / sizeof *options + 1] = {0};
   char word[64];
   int n = 0;
+  if (strncmp(argument, "--", 2) != 0) return explain_letters(argument);
   for (const struct argp_option *option = options; option->name || option->doc;
        option++)
     if (option->name != NULL) names[n++] = option->name;
-  if (strncmp(argument, "--", 2) != 0)
-    return mt_fail(
-        MT_ERR_INPUT,
-        "unknown option, or one without its value: %s; see metatopics --help",
-        argument);
   snprintf(word, sizeof word, "%s", argument + 2);
   word[strcspn(word, "=")] = '\0';
-  for (const struct argp_option *option = options; option->name || option->doc;
-       option++)
-    if (option->name != NULL && strcmp(word, option->name) == 0) {
-      if (option->arg != NULL)
-        return mt_fail(MT_ERR_INPUT, "--%s needs a value: --%s %s", word, word,
-                       option->arg);
-      return mt_fail(MT_ERR_INPUT, "--%s takes no value", word);
-    }
+  const struct argp_option *option = find_option(word);
+  if (option != NULL && option->arg != NULL)
+    return mt_fail(MT_ERR_INPUT, "--%s needs a value: --%s %s", word, word,
+                   option->arg);
+  if (option != NULL) return mt_fail(MT_ERR_INPUT, "--%s takes no value", word);
   const char *nearest = mt_nearest(word, names);
   if (nearest != NULL)
     return mt_fail(MT_ERR_INPUT, "unknown option --%s: did you mean --%s?", word,

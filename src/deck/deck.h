@@ -14,7 +14,7 @@ mt_status mt_parameters_default(mt_parameters *parameters_out);
 void mt_parameters_destroy(mt_parameters *parameters); /* empties it */
 
 /* A deck file's bytes; the caller frees them. MT_ERR_INPUT if it cannot be read, or is
- * larger than a deck may be (16 MiB). Not collective. */
+ * larger than a deck may be (256 KiB). Not collective. */
 mt_status mt_deck_read(const char *path, char **xml_out, size_t *size_out);
 
 /**
