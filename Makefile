@@ -61,7 +61,7 @@ LIBS = $(LIBS_FOUND) -lm -ldl
 
 LIB = $(BUILD)/libmetatopics.a
 LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/%.o)
-TOOLS =
+TOOLS = $(BUILD)/newswire
 # `make check TESTS="test_comm planted"` runs those alone, units or whole-program tests
 ONLY = $(filter command,$(firstword $(origin TESTS)))
 UNIT_TESTS = $(foreach t,$(TESTS),$(if $(wildcard tests/$t.c),$t))
