@@ -47,6 +47,7 @@ TESTS =
 TESTS += test_comm
 TESTS += test_store
 TESTS += test_layout
+TESTS += test_deck
 # whole programs: tests/program/NAME.sh
 PROGRAM_TESTS =
 # tests/fuzz/NAME.c, starting from the files in tests/fuzz/NAME/

@@ -464,6 +464,7 @@ mt_status mt_deck_parse(const char *name, const char *xml, size_t size,
 {
   mt_status status = MT_OK;
   deck d = {.name = name, .xml = xml, .size = size};
+  locale_t before = uselocale(mt_plain_locale()); /* libxml2 reads numbers with sscanf */
 
   MT_REQUIRE(size <= DECK_LARGEST, MT_ERR_INPUT, "%s: %zu bytes; a deck has at most %d",
              name, size, DECK_LARGEST);
@@ -476,6 +477,7 @@ mt_status mt_deck_parse(const char *name, const char *xml, size_t size,
 done:
   xmlFreeDoc(d.doc);
   mt_parameters_destroy(&d.parameters);
+  uselocale(before);
   return status;
 }
 

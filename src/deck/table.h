@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "deck/parameters.h"
 #include <jansson.h>
+#include <locale.h>
 #include <stddef.h>
 
 typedef enum mt_kind {
@@ -70,6 +71,9 @@ json_t *mt_parameter_json(const mt_parameter *parameter, const mt_parameters *pa
 
 void mt_parameter_hash(const mt_parameter *parameter, const mt_parameters *parameters,
                        mt_hash *hash);
+
+/* The C locale, for uselocale; made once, by the main thread. */
+locale_t mt_plain_locale(void);
 
 /* A value shortened and cleaned for a message, in out (64 bytes). */
 const char *mt_said(const char *text, char *out);

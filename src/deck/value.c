@@ -37,8 +37,7 @@ static mt_status no_memory(char *why)
 
 /* ---- numbers: the same in every locale ---------------------------------------------- */
 
-/* The C locale; made once, by the main thread. */
-static locale_t plain_locale(void)
+locale_t mt_plain_locale(void)
 {
   static locale_t plain;
   if (plain == NULL) plain = newlocale(LC_ALL_MASK, "C", NULL);
@@ -95,7 +94,7 @@ static mt_status parse_real(const char *text, double low, double high, double *o
                             char *why)
 {
   if (!is_real(text)) return wrong(why, "not a number");
-  double value = strtod_l(text, NULL, plain_locale());
+  double value = strtod_l(text, NULL, mt_plain_locale());
   if (!(value >= low && value <= high)) return wrong(why, "out of range");
   *out = value == 0.0 ? 0.0 : value; /* no -0 */
   return MT_OK;
@@ -104,10 +103,10 @@ static mt_status parse_real(const char *text, double low, double high, double *o
 /* The shortest of 15 to 17 digits that reads back as the same number. */
 static void write_real(double value, char *out, size_t size)
 {
-  locale_t before = uselocale(plain_locale());
+  locale_t before = uselocale(mt_plain_locale());
   for (int digits = 15; digits <= 17; digits++) {
     snprintf(out, size, "%.*g", digits, value);
-    if (strtod_l(out, NULL, plain_locale()) == value) break;
+    if (strtod_l(out, NULL, mt_plain_locale()) == value) break;
   }
   uselocale(before);
 }
