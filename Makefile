@@ -36,7 +36,9 @@ hdbscan_SRC =
 
 backend_SRC = src/backend/cpu.c
 
-report_SRC = src/report/record.c src/report/versions.c
+report_SRC = src/report/record.c src/report/versions.c src/report/labels.c src/report/text.c \
+	src/report/place.c src/report/map.c src/report/glyphs.c src/report/process.c \
+	src/report/draw.c src/report/tables.c src/report/summary.c src/report/findings.c src/report/stage.c src/report/show.c
 
 stage_SRC = src/pipeline.c
 LIB_SRC = $(base_SRC) $(comm_SRC) $(deck_SRC) $(store_SRC) $(corpus_SRC) $(lda_SRC) \

@@ -1,0 +1,360 @@
+#include "report/labels.h"
+#include "base/memory.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK_FLOATS = 1 << 22 }; /* rows are read in blocks of 16 MiB */
+
+static void free_texts(int64_t n, char **texts)
+{
+  for (int64_t i = 0; texts != NULL && i < n; i++) free(texts[i]);
+  free(texts);
+}
+
+void mt_findings_destroy(mt_findings *findings)
+{
+  free(findings->corpus);
+  free_texts(findings->n_terms, findings->terms);
+  free_texts(findings->n_periods, findings->periods);
+  free(findings->seeds);
+  free(findings->period);
+  free(findings->seed);
+  free(findings->topic);
+  free(findings->top_terms);
+  free(findings->labels);
+  free(findings->probabilities);
+  free(findings->outlier_scores);
+  free(findings->persistence);
+  free(findings->positions);
+  *findings = (mt_findings){0};
+}
+
+const char *mt_kind_name(mt_kind kind)
+{
+  static const char *const names[] = {"persistent", "local", "single-fit"};
+  return names[kind];
+}
+
+int64_t mt_findings_noise(const mt_findings *findings)
+{
+  int64_t noise = 0;
+  for (int64_t i = 0; i < findings->n_topics; i++) noise += findings->labels[i] < 0;
+  return noise;
+}
+
+int64_t mt_kind_count(int64_t n, const mt_meta_topic *meta, mt_kind kind)
+{
+  int64_t count = 0;
+  for (int64_t m = 0; m < n; m++) count += meta[m].kind == kind;
+  return count;
+}
+
+int64_t mt_count_used(int64_t n, const int64_t *counts)
+{
+  int64_t used = 0;
+  for (int64_t i = 0; i < n; i++) used += counts[i] != 0;
+  return used;
+}
+
+/* ---- members and counts ------------------------------------------------------------ */
+
+static mt_status allocate(const mt_findings *f, mt_meta_topic *meta)
+{
+  mt_status status = MT_OK;
+  for (int64_t i = 0; i < f->n_topics; i++)
+    if (f->labels[i] >= 0) meta[f->labels[i]].size++;
+  for (int64_t m = 0; m < f->n_meta; m++) {
+    MT_NEW(meta[m].members, meta[m].size);
+    MT_NEW(meta[m].per_period, f->n_periods);
+    MT_NEW(meta[m].per_seed, f->n_seeds);
+    meta[m].size = 0; /* counted again while they are filled in */
+  }
+done:
+  return status;
+}
+
+static mt_kind kind_of(const mt_findings *f, const mt_meta_topic *meta)
+{
+  if (mt_count_used(f->n_periods, meta->per_period) > 1) return MT_KIND_PERSISTENT;
+  if (mt_count_used(f->n_seeds, meta->per_seed) > 1) return MT_KIND_LOCAL;
+  return MT_KIND_SINGLE_FIT;
+}
+
+static mt_status collect_members(const mt_findings *f, mt_meta_topic *meta)
+{
+  mt_status status = MT_OK;
+  MT_TRY(allocate(f, meta));
+  for (int64_t i = 0; i < f->n_topics; i++) {
+    if (f->labels[i] < 0) continue;
+    mt_meta_topic *its = &meta[f->labels[i]];
+    its->members[its->size++] = i;
+    its->per_period[f->period[i]]++;
+    its->per_seed[f->seed[i]]++;
+    its->probability += f->probabilities[i];
+  }
+  for (int64_t m = 0; m < f->n_meta; m++) {
+    if (meta[m].size > 0) meta[m].probability /= (double)meta[m].size;
+    meta[m].persistence = f->persistence[m];
+    meta[m].kind = kind_of(f, &meta[m]);
+  }
+done:
+  return status;
+}
+
+/* ---- scores ------------------------------------------------------------------------ */
+
+/* sums[t] = sum of the probabilities of term t over all topics. */
+static mt_status sum_all(const mt_rows *rows, double *sums)
+{
+  mt_status status = MT_OK;
+  float *block = NULL;
+  int64_t each = rows->d > 0 ? BLOCK_FLOATS / rows->d + 1 : 1;
+  MT_NEW(block, (each < rows->n ? each : rows->n) * rows->d);
+  for (int64_t first = 0; first < rows->n; first += each) {
+    int64_t count = rows->n - first < each ? rows->n - first : each;
+    MT_TRY(rows->read(rows, first, count, block));
+    for (int64_t i = 0; i < count; i++)
+      for (int64_t t = 0; t < rows->d; t++) sums[t] += block[i * rows->d + t];
+  }
+done:
+  free(block);
+  return status;
+}
+
+/* sums[t] over the members of one meta-topic. row: room for one row. */
+static mt_status sum_members(const mt_rows *rows, const mt_meta_topic *meta, float *row,
+                             double *sums)
+{
+  mt_status status = MT_OK;
+  memset(sums, 0, (size_t)rows->d * sizeof *sums);
+  for (int64_t i = 0; i < meta->size; i++) {
+    MT_TRY(rows->read(rows, meta->members[i], 1, row));
+    for (int64_t t = 0; t < rows->d; t++) sums[t] += row[t];
+  }
+done:
+  return status;
+}
+
+typedef struct mt_candidate {
+  int64_t term;
+  double score, tie; /* larger first; then the lower term */
+} mt_candidate;
+
+static bool is_better(const mt_candidate *x, const mt_candidate *y)
+{
+  if (x->score != y->score) return x->score > y->score;
+  if (x->tie != y->tie) return x->tie > y->tie;
+  return x->term < y->term;
+}
+
+/* The best n <= V of V candidates, best first, as scored terms. */
+static mt_status keep_best(const mt_candidate *candidates, int64_t n_terms, int64_t n,
+                           mt_scored_term **out)
+{
+  mt_status status = MT_OK;
+  const mt_candidate **best = NULL; /* sorted */
+  mt_scored_term *scored = NULL;
+  int64_t held = 0;
+  MT_NEW(best, n + 1);
+  MT_NEW(scored, n);
+  for (int64_t t = 0; t < n_terms; t++) {
+    int64_t at = held;
+    while (at > 0 && is_better(&candidates[t], best[at - 1])) {
+      best[at] = best[at - 1];
+      at--;
+    }
+    best[at] = &candidates[t];
+    if (held < n) held++;
+  }
+  for (int64_t i = 0; i < n; i++)
+    scored[i] = (mt_scored_term){best[i]->term, best[i]->score};
+  *out = scored;
+  scored = NULL;
+done:
+  free(scored);
+  free(best);
+  return status;
+}
+
+static void score_frequent(const mt_findings *f, const mt_meta_topic *meta,
+                           const double *sums, mt_candidate *candidates)
+{
+  for (int64_t t = 0; t < f->n_terms; t++)
+    candidates[t] = (mt_candidate){t, 0.0, sums[t] / (double)meta->size};
+  for (int64_t i = 0; i < meta->size; i++)
+    for (int64_t j = 0; j < f->n_top; j++)
+      candidates[f->top_terms[meta->members[i] * f->n_top + j]].score += 1.0;
+  for (int64_t t = 0; t < f->n_terms; t++) candidates[t].score /= (double)meta->size;
+}
+
+static void score_distinct(const mt_findings *f, const double *sums, const double *all,
+                           double mean_class, mt_candidate *candidates)
+{
+  double total = 0.0;
+  for (int64_t t = 0; t < f->n_terms; t++) total += sums[t];
+  for (int64_t t = 0; t < f->n_terms; t++) {
+    double score = 0.0;
+    if (total > 0.0 && all[t] > 0.0)
+      score = sums[t] / total * log1p(mean_class / all[t]);
+    candidates[t] = (mt_candidate){t, score, 0.0};
+  }
+}
+
+/* Classes that there are: the meta-topics, and noise if there is any. */
+static double mean_class_sum(const mt_findings *f, const double *all)
+{
+  double total = 0.0;
+  for (int64_t t = 0; t < f->n_terms; t++) total += all[t];
+  return total / (double)(f->n_meta + (mt_findings_noise(f) > 0));
+}
+
+/* Fills in both lists of every meta-topic, n terms each. */
+static mt_status score_terms(const mt_findings *f, const mt_rows *rows, int64_t n,
+                             mt_meta_topic *meta)
+{
+  mt_status status = MT_OK;
+  double *all = NULL, *sums = NULL;
+  float *row = NULL;
+  mt_candidate *candidates = NULL;
+  MT_NEW(all, f->n_terms);
+  MT_NEW(sums, f->n_terms);
+  MT_NEW(row, f->n_terms);
+  MT_NEW(candidates, f->n_terms);
+  MT_TRY(sum_all(rows, all));
+  double mean_class = mean_class_sum(f, all);
+  for (int64_t m = 0; m < f->n_meta; m++) {
+    MT_TRY(sum_members(rows, &meta[m], row, sums));
+    score_frequent(f, &meta[m], sums, candidates);
+    MT_TRY(keep_best(candidates, f->n_terms, n, &meta[m].frequent));
+    score_distinct(f, sums, all, mean_class, candidates);
+    MT_TRY(keep_best(candidates, f->n_terms, n, &meta[m].distinct));
+    meta[m].n_terms = n;
+  }
+done:
+  free(candidates);
+  free(row);
+  free(sums);
+  free(all);
+  return status;
+}
+
+/* ---- labels ------------------------------------------------------------------------ */
+
+/* The first n terms, joined; then " (number)" unless number < 0. */
+static mt_status make_label(char **terms, const mt_scored_term *scored, int64_t n,
+                            int64_t number, char **label_out)
+{
+  mt_status status = MT_OK;
+  char *label = NULL;
+  size_t bytes = 32;
+  for (int64_t i = 0; i < n; i++) bytes += strlen(terms[scored[i].term]) + 2;
+  MT_NEW(label, (int64_t)bytes);
+  char *at = label;
+  for (int64_t i = 0; i < n; i++) {
+    if (i > 0) at = stpcpy(at, ", ");
+    at = stpcpy(at, terms[scored[i].term]);
+  }
+  if (number >= 0) sprintf(at, " (%lld)", (long long)number);
+  free(*label_out);
+  *label_out = label;
+done:
+  return status;
+}
+
+static const mt_scored_term *chosen(const mt_meta_topic *meta, mt_label_method method)
+{
+  return method == MT_LABEL_C_TF_IDF ? meta->distinct : meta->frequent;
+}
+
+typedef struct mt_labelled {
+  const char *label;
+  int64_t meta;
+} mt_labelled;
+
+static int compare_labelled(const void *a, const void *b)
+{
+  const mt_labelled *x = a, *y = b;
+  int order = strcmp(x->label, y->label);
+  return order != 0 ? order : x->meta < y->meta ? -1 : x->meta > y->meta;
+}
+
+/* Marks the meta-topics whose label another one has, too. */
+static bool mark_equal(int64_t n, const mt_meta_topic *meta, mt_labelled *sorted,
+                       bool *equal)
+{
+  bool any = false;
+  for (int64_t m = 0; m < n; m++) sorted[m] = (mt_labelled){meta[m].label, m};
+  qsort(sorted, (size_t)n, sizeof *sorted, compare_labelled);
+  memset(equal, 0, (size_t)n * sizeof *equal);
+  for (int64_t i = 1; i < n; i++)
+    if (strcmp(sorted[i - 1].label, sorted[i].label) == 0)
+      any = equal[sorted[i - 1].meta] = equal[sorted[i].meta] = true;
+  return any;
+}
+
+/* Each label gets terms until no other has the same; when they run out, a number. */
+static mt_status make_labels(const mt_findings *f, const mt_map_options *options,
+                             mt_meta_topic *meta)
+{
+  mt_status status = MT_OK;
+  bool *equal = NULL;
+  mt_labelled *sorted = NULL;
+  MT_NEW(equal, f->n_meta);
+  MT_NEW(sorted, f->n_meta);
+  for (int64_t m = 0; m < f->n_meta; m++) {
+    mt_meta_topic *its = &meta[m];
+    its->label_terms =
+        its->n_terms < options->label_terms ? its->n_terms : options->label_terms;
+    MT_TRY(make_label(f->terms, chosen(its, options->label_method), its->label_terms,
+                      -1, &its->label));
+  }
+  while (mark_equal(f->n_meta, meta, sorted, equal))
+    for (int64_t m = 0; m < f->n_meta; m++) {
+      mt_meta_topic *its = &meta[m];
+      if (!equal[m]) continue;
+      bool more = its->label_terms < its->n_terms;
+      its->label_terms += more;
+      MT_TRY(make_label(f->terms, chosen(its, options->label_method), its->label_terms,
+                        more ? -1 : m, &its->label));
+    }
+done:
+  free(sorted);
+  free(equal);
+  return status;
+}
+
+mt_status mt_meta_topics_make(const mt_findings *findings, const mt_rows *rows,
+                              const mt_map_options *options, mt_meta_topic **out)
+{
+  enum { SPARE = 5 }; /* terms beyond those shown, for labels that would be equal */
+  mt_status status = MT_OK;
+  mt_meta_topic *meta = NULL;
+  int64_t n =
+      findings->n_top > options->label_terms ? findings->n_top : options->label_terms;
+  n = n + SPARE < findings->n_terms ? n + SPARE : findings->n_terms;
+  MT_NEW(meta, findings->n_meta);
+  MT_TRY(collect_members(findings, meta));
+  if (findings->n_meta > 0) MT_TRY(score_terms(findings, rows, n, meta));
+  MT_TRY(make_labels(findings, options, meta));
+  *out = meta;
+  meta = NULL;
+done:
+  mt_meta_topics_destroy(findings->n_meta, meta);
+  return status;
+}
+
+void mt_meta_topics_destroy(int64_t n, mt_meta_topic *meta)
+{
+  for (int64_t m = 0; meta != NULL && m < n; m++) {
+    free(meta[m].members);
+    free(meta[m].frequent);
+    free(meta[m].distinct);
+    free(meta[m].per_period);
+    free(meta[m].per_seed);
+    free(meta[m].label);
+  }
+  free(meta);
+}
