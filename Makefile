@@ -30,11 +30,14 @@ lda_SRC =
 
 knn_SRC =
 
-umap_SRC =
+umap_SRC = src/umap/stage.c src/umap/layout.c src/umap/graph.c src/umap/fit_ab.c \
+	src/umap/start.c src/umap/spectral.c src/umap/places.c src/umap/pca.c src/umap/eigen.c \
+	src/umap/reference.c
 
 hdbscan_SRC =
 
-backend_SRC = src/backend/cpu.c
+backend_SRC = src/backend/cpu.c src/backend/cpu_umap_graph.c src/backend/cpu_umap_start.c \
+	src/backend/cpu_umap_epochs.c
 
 report_SRC = src/report/record.c src/report/versions.c src/report/labels.c src/report/text.c \
 	src/report/place.c src/report/map.c src/report/glyphs.c src/report/process.c \

@@ -1,0 +1,490 @@
+#include "umap/eigen.h"
+#include "base/memory.h"
+#include "base/random.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  DENSE_ROWS = 512,  /* LAPACK up to here */
+  BLOCK_ROWS = 1024, /* of a sum: fixed, whoever computes it */
+  GUARD = 8,         /* vectors carried along beyond the wanted ones */
+  DEGREE = 20,       /* of a filter */
+  ROUNDS = 100,      /* filters at most */
+  SWEEPS = 60,       /* of Jacobi's method */
+};
+
+void dsyevr_(const char *jobz, const char *range, const char *uplo, const int *n, double *a,
+             const int *lda, const double *vl, const double *vu, const int *il, const int *iu,
+             const double *abstol, int *found, double *w, double *z, const int *ldz,
+             int *isuppz, double *work, const int *lwork, int *iwork, const int *liwork,
+             int *info);
+
+/* ---- vectors: (n, m) row-major, whole on every rank ---------------------------------- */
+
+/* Every rank's own rows to all. */
+static mt_status share(const mt_comm *comm, const mt_operator *op, int64_t m, double *x)
+{
+  mt_status status = MT_OK;
+  size_t *bytes = NULL;
+  MT_TRY(mt_agree(comm, mt_memory_new(comm->size, sizeof *bytes, "sizes", (void **)&bytes)));
+  for (int r = 0; r < comm->size; r++)
+    bytes[r] = (size_t)((op->firsts[r + 1] - op->firsts[r]) * m) * sizeof *x;
+  MT_TRY(mt_allgatherv(comm, bytes, x));
+done:
+  free(bytes);
+  return status;
+}
+
+/* y = scale (A x - shift x) - back y, y then shared. work: (own rows, m). */
+static mt_status multiply(const mt_comm *comm, const mt_operator *op, int64_t m, double scale,
+                          double shift, double back, const double *x, double *work, double *y)
+{
+  mt_status status = MT_OK;
+  int64_t first = op->firsts[comm->rank], own = op->firsts[comm->rank + 1] - first;
+  const double *x_own = x + first * m;
+  double *y_own = y + first * m;
+  MT_TRY(op->apply(comm, op, m, x, work));
+  for (int64_t at = 0; at < own * m; at++) {
+    double old = back == 0.0 ? 0.0 : back * y_own[at]; /* y may hold anything then */
+    y_own[at] = scale * (work[at] - shift * x_own[at]) - old;
+  }
+  MT_TRY(share(comm, op, m, y));
+done:
+  return status;
+}
+
+static void block_product(int64_t p, int64_t q, int64_t rows, const double *x,
+                          const double *y, double *out)
+{
+  memset(out, 0, (size_t)(p * q) * sizeof *out);
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t a = 0; a < p; a++)
+      for (int64_t b = 0; b < q; b++) out[a * q + b] += x[i * p + a] * y[i * q + b];
+}
+
+/* out (p, q) = x^T y; x (n, p), y (n, q). Blocks are spread over ranks and added in order. */
+static mt_status inner(const mt_comm *comm, int64_t n, int64_t p, int64_t q, const double *x,
+                       const double *y, double *out)
+{
+  mt_status status = MT_OK;
+  int64_t blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;
+  double *parts = NULL;
+  size_t *bytes = NULL;
+
+  MT_TRY(mt_agree(comm, mt_memory_new(blocks * p * q, sizeof *parts, "sums", (void **)&parts)));
+  MT_TRY(mt_agree(comm, mt_memory_new(comm->size, sizeof *bytes, "sizes", (void **)&bytes)));
+  for (int r = 0; r < comm->size; r++)
+    bytes[r] = (size_t)(mt_part_count(blocks, comm->size, r) * p * q) * sizeof *parts;
+#pragma omp parallel for schedule(static)
+  for (int64_t b = mt_part_first(blocks, comm->size, comm->rank);
+       b < mt_part_first(blocks, comm->size, comm->rank + 1); b++) {
+    int64_t first = b * BLOCK_ROWS, rows = n - first < BLOCK_ROWS ? n - first : BLOCK_ROWS;
+    block_product(p, q, rows, x + first * p, y + first * q, parts + b * p * q);
+  }
+  MT_TRY(mt_allgatherv(comm, bytes, parts));
+  memset(out, 0, (size_t)(p * q) * sizeof *out);
+  for (int64_t b = 0; b < blocks; b++)
+    for (int64_t at = 0; at < p * q; at++) out[at] += parts[b * p * q + at];
+done:
+  free(parts);
+  free(bytes);
+  return status;
+}
+
+/* x = x t, t (m, m); row by row in place. row: m. */
+static void transform(int64_t n, int64_t m, const double *t, double *row, double *x)
+{
+  for (int64_t i = 0; i < n; i++) {
+    memset(row, 0, (size_t)m * sizeof *row);
+    for (int64_t a = 0; a < m; a++)
+      for (int64_t b = 0; b < m; b++) row[b] += x[i * m + a] * t[a * m + b];
+    memcpy(x + i * m, row, (size_t)m * sizeof *row);
+  }
+}
+
+static void random_column(int64_t n, int64_t m, int64_t column, uint32_t seed, uint32_t step,
+                          double *x)
+{
+  for (int64_t i = 0; i < n; i++)
+    x[i * m + column] =
+        mt_random_unit(seed, MT_STREAM_EIGEN, (uint64_t)(i * m + column), step) - 0.5;
+}
+
+/* Takes the known eigenvector out of every column. sums: m. */
+static mt_status leave_out(const mt_comm *comm, const mt_operator *op, int64_t m,
+                           double *sums, double *x)
+{
+  if (op->known == NULL) return MT_OK;
+  mt_status status = inner(comm, op->n, 1, m, op->known, x, sums);
+  for (int64_t i = 0; i < op->n; i++)
+    for (int64_t a = 0; a < m; a++) x[i * m + a] -= op->known[i] * sums[a];
+  return status;
+}
+
+/* ---- small symmetric matrices, on every rank alike ------------------------------------ */
+
+/* One plane rotation that makes a[p][q] zero, applied to a and to the vectors v. */
+static void rotate(int64_t m, int64_t p, int64_t q, double *a, double *v)
+{
+  double off = a[p * m + q];
+  if (off == 0.0) return;
+  double theta = (a[q * m + q] - a[p * m + p]) / (2.0 * off);
+  double t = (theta < 0.0 ? -1.0 : 1.0) / (fabs(theta) + sqrt(theta * theta + 1.0));
+  double c = 1.0 / sqrt(t * t + 1.0), s = t * c;
+  for (int64_t i = 0; i < m; i++) {
+    double x = a[i * m + p], y = a[i * m + q];
+    a[i * m + p] = c * x - s * y;
+    a[i * m + q] = s * x + c * y;
+  }
+  for (int64_t i = 0; i < m; i++) {
+    double x = a[p * m + i], y = a[q * m + i];
+    a[p * m + i] = c * x - s * y;
+    a[q * m + i] = s * x + c * y;
+  }
+  for (int64_t i = 0; i < m; i++) {
+    double x = v[i * m + p], y = v[i * m + q];
+    v[i * m + p] = c * x - s * y;
+    v[i * m + q] = s * x + c * y;
+  }
+}
+
+static double off_diagonal(int64_t m, const double *a, double *diagonal_out)
+{
+  double off = 0.0, diagonal = 0.0;
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < m; j++)
+      *(i == j ? &diagonal : &off) += a[i * m + j] * a[i * m + j];
+  *diagonal_out = diagonal;
+  return off;
+}
+
+/* Largest eigenvalue first; vectors in columns. */
+static void sort_pairs(int64_t m, double *values, double *v)
+{
+  for (int64_t a = 0; a < m; a++) {
+    int64_t best = a;
+    for (int64_t b = a + 1; b < m; b++)
+      if (values[b] > values[best]) best = b;
+    double keep = values[a];
+    values[a] = values[best];
+    values[best] = keep;
+    for (int64_t i = 0; i < m && best != a; i++) {
+      keep = v[i * m + a];
+      v[i * m + a] = v[i * m + best];
+      v[i * m + best] = keep;
+    }
+  }
+}
+
+/* Jacobi's method: a (m, m) is destroyed, values descend, v (m, m) has vectors in columns. */
+static void jacobi(int64_t m, double *a, double *values, double *v)
+{
+  memset(v, 0, (size_t)(m * m) * sizeof *v);
+  for (int64_t i = 0; i < m; i++) v[i * m + i] = 1.0;
+  for (int sweep = 0; sweep < SWEEPS; sweep++) {
+    double diagonal, off = off_diagonal(m, a, &diagonal);
+    if (off <= 1e-32 * diagonal) break;
+    for (int64_t p = 0; p < m; p++)
+      for (int64_t q = p + 1; q < m; q++) rotate(m, p, q, a, v);
+  }
+  for (int64_t i = 0; i < m; i++) values[i] = a[i * m + i];
+  sort_pairs(m, values, v);
+}
+
+/* ---- subspace iteration ------------------------------------------------------------- */
+
+typedef struct {
+  int64_t m;                /* vectors carried along */
+  double *x, *y, *z;        /* (n, m) */
+  double *work;             /* (own rows, m) */
+  double *gram, *v;         /* (m, m) */
+  double *values, *row;     /* (m) */
+  uint32_t seed, fresh;     /* fresh: columns that were drawn anew so far */
+} mt_subspace;
+
+static void subspace_destroy(mt_subspace *s)
+{
+  free(s->x);
+  free(s->y);
+  free(s->z);
+  free(s->work);
+  free(s->gram);
+  free(s->v);
+  free(s->values);
+  free(s->row);
+}
+
+static mt_status subspace_create(int64_t n, int64_t own, mt_subspace *s)
+{
+  mt_status status = MT_OK;
+  MT_NEW(s->x, n * s->m);
+  MT_NEW(s->y, n * s->m);
+  MT_NEW(s->z, n * s->m);
+  MT_NEW(s->work, own * s->m);
+  MT_NEW(s->gram, s->m * s->m);
+  MT_NEW(s->v, s->m * s->m);
+  MT_NEW(s->values, s->m);
+  MT_NEW(s->row, s->m);
+  for (int64_t a = 0; a < s->m; a++) random_column(n, s->m, a, s->seed, 0, s->x);
+done:
+  return status;
+}
+
+/* How far the columns are from orthonormal. */
+static double gram_error(int64_t m, const double *gram)
+{
+  double worst = 0.0;
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < m; j++)
+      worst = fmax(worst, fabs(gram[i * m + j] - (i == j ? 1.0 : 0.0)));
+  return worst;
+}
+
+/* v = gram^-1/2 as columns; those that hang on others become 0. Returns how many. */
+static int64_t whiten(int64_t m, double *gram, double *values, double *scale, double *v)
+{
+  int64_t lost = 0;
+  for (int64_t i = 0; i < m; i++)
+    scale[i] = gram[i * m + i] > 0.0 ? 1.0 / sqrt(gram[i * m + i]) : 0.0;
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < m; j++) gram[i * m + j] *= scale[i] * scale[j];
+  jacobi(m, gram, values, v);
+  for (int64_t j = 0; j < m; j++) {
+    bool hangs = !(values[j] > 1e-13 * values[0]);
+    double length = hangs ? 0.0 : 1.0 / sqrt(values[j]);
+    for (int64_t i = 0; i < m; i++) v[i * m + j] *= scale[i] * length;
+    lost += hangs;
+  }
+  return lost;
+}
+
+/* Makes the columns of x orthonormal and free of the known vector; lost ones are drawn
+ * anew. */
+static mt_status orthonormalize(const mt_comm *comm, const mt_operator *op, mt_subspace *s)
+{
+  mt_status status = MT_OK;
+  for (int pass = 0; pass < 8; pass++) {
+    MT_TRY(leave_out(comm, op, s->m, s->row, s->x));
+    MT_TRY(inner(comm, op->n, s->m, s->m, s->x, s->x, s->gram));
+    if (gram_error(s->m, s->gram) < 1e-12) break;
+    int64_t lost = whiten(s->m, s->gram, s->values, s->row, s->v);
+    transform(op->n, s->m, s->v, s->row, s->x);
+    if (lost > 0) s->fresh++;
+    for (int64_t a = s->m - lost; a < s->m; a++)
+      random_column(op->n, s->m, a, s->seed, s->fresh, s->x);
+  }
+done:
+  return status;
+}
+
+/* Rayleigh and Ritz: turns x to the eigenvectors of A within its span; y = A x. */
+static mt_status turn(const mt_comm *comm, const mt_operator *op, mt_subspace *s)
+{
+  mt_status status = MT_OK;
+  MT_TRY(multiply(comm, op, s->m, 1.0, 0.0, 0.0, s->x, s->work, s->y));
+  MT_TRY(inner(comm, op->n, s->m, s->m, s->x, s->y, s->gram));
+  for (int64_t i = 0; i < s->m; i++)
+    for (int64_t j = 0; j < i; j++) {
+      double mean = 0.5 * (s->gram[i * s->m + j] + s->gram[j * s->m + i]);
+      s->gram[i * s->m + j] = s->gram[j * s->m + i] = mean;
+    }
+  jacobi(s->m, s->gram, s->values, s->v);
+  transform(op->n, s->m, s->v, s->row, s->x);
+  transform(op->n, s->m, s->v, s->row, s->y);
+done:
+  return status;
+}
+
+/* Largest |A v - w v| of the first k, over the largest |w|. */
+static mt_status measure(const mt_comm *comm, const mt_operator *op, int64_t k, mt_subspace *s,
+                         double *residual_out)
+{
+  double worst = 0.0, scale = fmax(fabs(s->values[0]), fabs(s->values[s->m - 1]));
+  for (int64_t i = 0; i < op->n; i++)
+    for (int64_t a = 0; a < s->m; a++)
+      s->z[i * s->m + a] = s->y[i * s->m + a] - s->values[a] * s->x[i * s->m + a];
+  mt_status status = inner(comm, op->n, s->m, s->m, s->z, s->z, s->gram);
+  for (int64_t a = 0; a < k; a++) worst = fmax(worst, sqrt(s->gram[a * s->m + a]));
+  *residual_out = scale > 0.0 ? worst / scale : worst;
+  return status;
+}
+
+/* x = p(A) x, p the Chebyshev polynomial that is small from op->low to the last Ritz value
+ * and grows fast above, scaled to about 1 at the first. */
+static mt_status filter(const mt_comm *comm, const mt_operator *op, mt_subspace *s)
+{
+  mt_status status = MT_OK;
+  double top = s->values[0], cut = s->values[s->m - 1];
+  double half = fmax(0.5 * (cut - op->low), 1e-9 * fmax(fabs(top), fabs(op->low)));
+  double center = op->low + half, reach = fmax(top - center, half);
+  double sigma_1 = half / reach, sigma = sigma_1;
+  MT_TRY(multiply(comm, op, s->m, sigma_1 / half, center, 0.0, s->x, s->work, s->y));
+  for (int degree = 2; degree <= DEGREE; degree++) {
+    double next = 1.0 / (2.0 / sigma_1 - sigma);
+    MT_TRY(multiply(comm, op, s->m, 2.0 * next / half, center, sigma * next, s->y, s->work,
+                    s->x));
+    double *keep = s->x;
+    s->x = s->y;
+    s->y = keep;
+    sigma = next;
+  }
+  double *keep = s->x;
+  s->x = s->y;
+  s->y = keep;
+done:
+  return status;
+}
+
+static mt_status iterate(const mt_comm *comm, const mt_operator *op, int64_t k,
+                         double tolerance, mt_subspace *s, double *residual_out)
+{
+  mt_status status = MT_OK;
+  for (int round = 0; round < ROUNDS; round++) {
+    MT_TRY(orthonormalize(comm, op, s));
+    MT_TRY(turn(comm, op, s));
+    MT_TRY(measure(comm, op, k, s, residual_out));
+    if (*residual_out <= tolerance) break;
+    if (round + 1 < ROUNDS) MT_TRY(filter(comm, op, s));
+  }
+done:
+  return status;
+}
+
+static mt_status solve_subspace(const mt_comm *comm, const mt_operator *op, int64_t k,
+                                double tolerance, uint32_t seed, double *values,
+                                double *vectors, double *residual_out)
+{
+  mt_status status = MT_OK;
+  int64_t own = op->firsts[comm->rank + 1] - op->firsts[comm->rank];
+  mt_subspace s = {.m = k + GUARD, .seed = seed};
+
+  MT_TRY(mt_agree(comm, subspace_create(op->n, own, &s)));
+  MT_TRY(iterate(comm, op, k, tolerance, &s, residual_out));
+  memcpy(values, s.values, (size_t)k * sizeof *values);
+  for (int64_t i = 0; i < op->n; i++)
+    memcpy(vectors + i * k, s.x + i * s.m, (size_t)k * sizeof *vectors);
+done:
+  subspace_destroy(&s);
+  return status;
+}
+
+/* ---- small matrices ----------------------------------------------------------------- */
+
+/* Moves the known eigenvector's value to the lower end. product: n. */
+static void push_down(const mt_operator *op, double *a, double *product)
+{
+  double value = 0.0;
+  for (int64_t i = 0; i < op->n; i++) {
+    product[i] = 0.0;
+    for (int64_t j = 0; j < op->n; j++) product[i] += a[i * op->n + j] * op->known[j];
+    value += product[i] * op->known[i];
+  }
+  for (int64_t i = 0; i < op->n; i++)
+    for (int64_t j = 0; j < op->n; j++)
+      a[i * op->n + j] -= (value - op->low) * op->known[i] * op->known[j];
+}
+
+/* The k largest of a (n, n), which is destroyed; ascending, vectors (k, n) one a row. */
+static mt_status solve_lapack(int64_t rows, int64_t k, double *a, double *values,
+                              double *vectors)
+{
+  mt_status status = MT_OK;
+  int n = (int)rows, lowest = n - (int)k + 1, found = 0, info = 0, threads;
+  int lwork = 26 * n, liwork = 10 * n, *iwork = NULL, *support = NULL;
+  double nothing = 0.0, *work = NULL, *w = NULL;
+
+  threads = openblas_get_num_threads();
+  MT_NEW(work, lwork);
+  MT_NEW(iwork, liwork);
+  MT_NEW(support, 2 * (int64_t)n);
+  MT_NEW(w, n);
+  openblas_set_num_threads(1); /* more would change the bits */
+  dsyevr_("V", "I", "U", &n, a, &n, &nothing, &nothing, &lowest, &n, &nothing, &found, w,
+          vectors, &n, support, work, &lwork, iwork, &liwork, &info);
+  openblas_set_num_threads(threads);
+  MT_REQUIRE(info == 0 && found == (int)k, MT_ERR_LIBRARY,
+             "LAPACK's dsyevr found %d of %d eigenvectors of %d rows (info %d)", found,
+             (int)k, n, info);
+  memcpy(values, w, (size_t)k * sizeof *values);
+done:
+  free(work);
+  free(iwork);
+  free(support);
+  free(w);
+  return status;
+}
+
+/* Rank 0's part of the dense way. pairs: (n + 1, k): vectors, then values, descending. */
+static mt_status solve_matrix(const mt_operator *op, int64_t k, double *a, double *pairs)
+{
+  mt_status status = MT_OK;
+  double *values = NULL, *vectors = NULL;
+  MT_NEW(values, op->n);
+  MT_NEW(vectors, op->n * k);
+  if (op->known != NULL) push_down(op, a, values);
+  MT_TRY(solve_lapack(op->n, k, a, values, vectors));
+  for (int64_t c = 0; c < k; c++) {
+    for (int64_t i = 0; i < op->n; i++) pairs[i * k + c] = vectors[(k - 1 - c) * op->n + i];
+    pairs[op->n * k + c] = values[k - 1 - c];
+  }
+done:
+  free(values);
+  free(vectors);
+  return status;
+}
+
+static mt_status solve_dense(const mt_comm *comm, const mt_operator *op, int64_t k,
+                             double *values, double *vectors)
+{
+  mt_status status = MT_OK;
+  int64_t n = op->n;
+  double *unit = NULL, *a = NULL, *pairs = NULL;
+
+  MT_TRY(mt_agree(comm, mt_memory_new(n * n, sizeof *a, "unit matrix", (void **)&unit)));
+  MT_TRY(mt_agree(comm, mt_memory_new(n * n, sizeof *a, "dense matrix", (void **)&a)));
+  MT_TRY(mt_agree(comm, mt_memory_new((n + 1) * k, sizeof *a, "pairs", (void **)&pairs)));
+  for (int64_t i = 0; i < n; i++) unit[i * n + i] = 1.0;
+  MT_TRY(op->apply(comm, op, n, unit, a + op->firsts[comm->rank] * n));
+  MT_TRY(share(comm, op, n, a));
+  MT_TRY(mt_agree(comm, comm->rank == 0 ? solve_matrix(op, k, a, pairs) : MT_OK));
+  MT_TRY(mt_bcast(comm, 0, (size_t)((n + 1) * k) * sizeof *pairs, pairs));
+  memcpy(vectors, pairs, (size_t)(n * k) * sizeof *vectors);
+  memcpy(values, pairs + n * k, (size_t)k * sizeof *values);
+done:
+  free(unit);
+  free(a);
+  free(pairs);
+  return status;
+}
+
+static void fix_signs(int64_t n, int64_t k, double *vectors)
+{
+  for (int64_t c = 0; c < k; c++) {
+    int64_t best = 0;
+    for (int64_t i = 1; i < n; i++)
+      if (fabs(vectors[i * k + c]) > fabs(vectors[best * k + c])) best = i;
+    if (vectors[best * k + c] >= 0.0) continue;
+    for (int64_t i = 0; i < n; i++) vectors[i * k + c] = -vectors[i * k + c];
+  }
+}
+
+mt_status mt_eigen_largest(const mt_comm *comm, const mt_operator *op, int64_t k,
+                           double tolerance, uint32_t seed, double *values_out,
+                           double *vectors_out, double *residual_out)
+{
+  mt_status status = MT_OK;
+  MT_REQUIRE(k >= 1 && k <= op->n - (op->known != NULL), MT_ERR_ARG,
+             "%lld eigenvectors of %lld rows", (long long)k, (long long)op->n);
+  *residual_out = 0.0;
+  if (op->n <= DENSE_ROWS || op->n < 4 * (k + GUARD))
+    MT_TRY(solve_dense(comm, op, k, values_out, vectors_out));
+  else
+    MT_TRY(solve_subspace(comm, op, k, tolerance, seed, values_out, vectors_out,
+                          residual_out));
+  fix_signs(op->n, k, vectors_out);
+done:
+  return status;
+}

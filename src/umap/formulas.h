@@ -1,0 +1,133 @@
+/* The formulas of UMAP that every backend computes, one at a time, in float32 as umap-learn
+ * does. Compiled by gcc and nvcc.
+ * Source   McInnes, Healy, Melville 2018 (arXiv 1802.03426); umap-learn 0.5: smooth_knn_dist,
+ *          compute_membership_strengths, fuzzy_simplicial_set, make_epochs_per_sample,
+ *          optimize_layout_euclidean */
+#ifndef MT_UMAP_FORMULAS_H
+#define MT_UMAP_FORMULAS_H
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define MT_DEVICE __host__ __device__
+#else
+#define MT_DEVICE
+#endif
+
+/* ---- graph -------------------------------------------------------------------------- */
+
+static const double mt_umap_tolerance = 1e-5;  /* of the bisection, in neighbours */
+static const double mt_umap_min_sigma = 1e-3;  /* in mean distances */
+
+/* Distance to the local_connectivity-th neighbour that is not at distance 0; between two
+ * of them when it has a fraction. distances: k, ascending, the point itself not in them. */
+MT_DEVICE static inline float mt_umap_rho(int64_t k, const float *distances,
+                                          double local_connectivity)
+{
+  int64_t zeros = 0;
+  while (zeros < k && !(distances[zeros] > 0.0f)) zeros++;
+  const float *there = distances + zeros;
+  int64_t left = k - zeros;
+  if (left == 0) return 0.0f;
+  if ((double)left < local_connectivity) return there[left - 1];
+  int64_t index = (int64_t)floor(local_connectivity);
+  double fraction = local_connectivity - (double)index;
+  if (index == 0) return (float)(fraction * there[0]);
+  float rho = there[index - 1];
+  if (fraction > mt_umap_tolerance)
+    rho = (float)(rho + fraction * (there[index] - there[index - 1]));
+  return rho;
+}
+
+/* How many neighbours a bandwidth counts: sum of exp(-(d - rho) / sigma), at most 1 each. */
+MT_DEVICE static inline float mt_umap_count(int64_t k, const float *distances, float rho,
+                                            float sigma)
+{
+  float sum = 0.0f;
+  for (int64_t j = 0; j < k; j++) {
+    float beyond = distances[j] - rho;
+    sum += beyond > 0.0f ? expf(-(beyond / sigma)) : 1.0f;
+  }
+  return sum;
+}
+
+/**
+ * Bandwidth by bisection: the one that counts log2(k + 1) neighbours.
+ * mean     of all points' distances, each point's own 0 counted too
+ */
+MT_DEVICE static inline float mt_umap_sigma(int64_t k, const float *distances, float rho,
+                                            double mean)
+{
+  double target = log2((double)(k + 1)), own = 0.0;
+  float low = 0.0f, high = FLT_MAX, sigma = 1.0f;
+  for (int step = 0; step < 64; step++) {
+    float count = mt_umap_count(k, distances, rho, sigma);
+    if (fabs(count - target) < mt_umap_tolerance) break;
+    if (count > target) {
+      high = sigma;
+      sigma = (low + high) / 2.0f;
+    } else {
+      low = sigma;
+      sigma = high >= FLT_MAX ? 2.0f * sigma : (low + high) / 2.0f;
+    }
+  }
+  for (int64_t j = 0; j < k; j++) own += distances[j];
+  double least = mt_umap_min_sigma * (rho > 0.0f ? own / (double)(k + 1) : mean);
+  return sigma < least ? (float)least : sigma;
+}
+
+/* Membership strength of a neighbour, in [0, 1]. */
+MT_DEVICE static inline float mt_umap_membership(float distance, float rho, float sigma)
+{
+  float beyond = distance - rho;
+  return beyond <= 0.0f || sigma == 0.0f ? 1.0f : expf(-(beyond / sigma));
+}
+
+/* An edge's weight from the strengths of its two directions (0: not there); symmetric. */
+MT_DEVICE static inline float mt_umap_union(float there, float back, float mix_ratio)
+{
+  float both = there * back;
+  return mix_ratio * (there + back - both) + (1.0f - mix_ratio) * both;
+}
+
+/* ---- epochs ------------------------------------------------------------------------- */
+
+/* Does an edge act in an epoch? The heaviest acts in every one but the first, lighter ones
+ * in proportion. share: its weight over the heaviest, in (0, 1]. */
+MT_DEVICE static inline bool mt_umap_acts(float share, int64_t epoch)
+{
+  double now = floor((double)epoch * share), before = floor((double)(epoch - 1) * share);
+  return epoch > 0 && now > before;
+}
+
+/* The learning rate falls to 0; the first two epochs share it, as in umap-learn. */
+MT_DEVICE static inline float mt_umap_alpha(double learning_rate, int64_t epoch,
+                                            int64_t n_epochs)
+{
+  double past = epoch > 0 ? (double)(epoch - 1) : 0.0;
+  return (float)(learning_rate * (1.0 - past / (double)n_epochs));
+}
+
+/* Gradient of attraction over the difference vector, for a squared distance; <= 0. */
+MT_DEVICE static inline float mt_umap_pull(float squared, float a, float b)
+{
+  if (!(squared > 0.0f)) return 0.0f;
+  float power = powf(squared, b);
+  return fmaxf(-2.0f * a * b * (power / squared) / (a * power + 1.0f), -FLT_MAX);
+}
+
+/* Likewise of repulsion; >= 0. */
+MT_DEVICE static inline float mt_umap_push(float squared, float a, float b, float strength)
+{
+  if (!(squared > 0.0f)) return 0.0f;
+  return 2.0f * strength * b / ((0.001f + squared) * (a * powf(squared, b) + 1.0f));
+}
+
+MT_DEVICE static inline float mt_umap_clip(float value)
+{
+  return fminf(fmaxf(value, -4.0f), 4.0f);
+}
+
+#endif

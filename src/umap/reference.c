@@ -1,0 +1,138 @@
+#include "base/memory.h"
+#include "base/random.h"
+#include "umap/umap.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- graph -------------------------------------------------------------------------- */
+
+static double rho_of(double local_connectivity, int64_t k, const float *distances)
+{
+  int64_t zeros = 0, index = (int64_t)floor(local_connectivity);
+  while (zeros < k && distances[zeros] == 0.0f) zeros++;
+  if (zeros == k) return 0.0;
+  if ((double)(k - zeros) < local_connectivity) return distances[k - 1];
+  double below = index > 0 ? distances[zeros + index - 1] : 0.0;
+  double fraction = local_connectivity - (double)index;
+  return fraction > 0.0 ? below + fraction * (distances[zeros + index] - below) : below;
+}
+
+static double sigma_of(int64_t k, const float *distances, double rho, double mean)
+{
+  double low = 0.0, high = INFINITY, sigma = 1.0, own = 0.0;
+  for (int step = 0; step < 64; step++) {
+    double count = 0.0;
+    for (int64_t j = 0; j < k; j++) count += exp(-fmax(distances[j] - rho, 0.0) / sigma);
+    if (fabs(count - log2((double)(k + 1))) < 1e-5) break;
+    if (count > log2((double)(k + 1)))
+      high = sigma;
+    else
+      low = sigma;
+    sigma = isinf(high) ? 2.0 * sigma : 0.5 * (low + high);
+  }
+  for (int64_t j = 0; j < k; j++) own += distances[j] / (double)(k + 1);
+  return fmax(sigma, 1e-3 * (rho > 0.0 ? own : mean));
+}
+
+mt_status mt_umap_graph_ref(const mt_umap_options *options, int64_t n, int64_t k,
+                            const int64_t *indices, const float *distances,
+                            double *weights_out)
+{
+  mt_status status = MT_OK;
+  double mean = 0.0, mix = options->set_op_mix_ratio, *strength = NULL;
+
+  MT_NEW(strength, n * n);
+  for (int64_t at = 0; at < n * k; at++) mean += distances[at] / ((double)n * (double)(k + 1));
+  for (int64_t i = 0; i < n; i++) {
+    const float *own = distances + i * k;
+    double rho = rho_of(options->local_connectivity, k, own);
+    double sigma = sigma_of(k, own, rho, mean);
+    for (int64_t j = 0; j < k; j++)
+      strength[i * n + indices[i * k + j]] =
+          own[j] > rho && sigma > 0.0 ? exp(-(own[j] - rho) / sigma) : 1.0;
+  }
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = 0; j < n; j++) {
+      double p = strength[i * n + j], q = strength[j * n + i];
+      weights_out[i * n + j] = mix * (p + q - p * q) + (1.0 - mix) * p * q;
+    }
+done:
+  free(strength);
+  return status;
+}
+
+/* ---- epochs ------------------------------------------------------------------------- */
+
+/* x moves away from `other` along the difference (gradient > 0) or towards it (< 0). */
+static void step(int64_t dims, double gradient, double rate, const double *other, double *x)
+{
+  for (int64_t c = 0; c < dims; c++) {
+    double along = gradient * (x[c] - other[c]);
+    x[c] += rate * fmin(fmax(along, -4.0), 4.0);
+  }
+}
+
+static double square(int64_t dims, const double *x, const double *y)
+{
+  double sum = 0.0;
+  for (int64_t c = 0; c < dims; c++) sum += (x[c] - y[c]) * (x[c] - y[c]);
+  return sum;
+}
+
+static void repel(const mt_umap_options *options, double a, double b, int64_t n, int64_t i,
+                  int64_t epoch, int64_t draw, const double *old, double *x)
+{
+  uint32_t words[4];
+  int64_t dims = options->n_components;
+  mt_random_words((uint32_t)options->random_state, MT_STREAM_UMAP_NEGATIVE, (uint64_t)i,
+                  (uint32_t)epoch, (uint32_t)(draw / 2), words);
+  int64_t j = mt_random_below_of(words[draw % 2 * 2], words[draw % 2 * 2 + 1], n);
+  double squared = square(dims, x, old + j * dims);
+  if (j == i || squared == 0.0) return;
+  double push = 2.0 * options->repulsion_strength * b /
+                ((0.001 + squared) * (a * pow(squared, b) + 1.0));
+  step(dims, push, options->learning_rate, old + j * dims, x);
+}
+
+static void attract(int64_t dims, double a, double b, double rate, const double *other,
+                    double *x)
+{
+  double squared = square(dims, x, other);
+  if (squared == 0.0) return;
+  double pull = -2.0 * a * b * pow(squared, b - 1.0) / (a * pow(squared, b) + 1.0);
+  step(dims, pull, rate, other, x);
+}
+
+mt_status mt_umap_epochs_ref(const mt_umap_options *options, int64_t n,
+                             const float *weights, double *positions)
+{
+  mt_status status = MT_OK;
+  int64_t dims = options->n_components, n_epochs = mt_umap_n_epochs(options, n);
+  double *old = NULL, *due = NULL, heaviest = 0.0, a, b;
+  mt_umap_options now = *options;
+
+  MT_NEW(old, n * dims);
+  MT_NEW(due, n * n); /* the epoch in which an edge acts next */
+  mt_umap_ab(options, &a, &b);
+  for (int64_t at = 0; at < n * n; at++) heaviest = fmax(heaviest, weights[at]);
+  for (int64_t at = 0; at < n * n; at++) due[at] = heaviest / weights[at];
+  for (int64_t epoch = 0; epoch < n_epochs; epoch++) {
+    for (int64_t at = 0; at < n * dims; at++) old[at] = positions[at];
+    for (int64_t i = 0; i < n; i++) {
+      int64_t draws = 0;
+      for (int64_t j = 0; j < n; j++) {
+        if (weights[i * n + j] == 0.0f || due[i * n + j] > (double)epoch) continue;
+        due[i * n + j] += heaviest / weights[i * n + j];
+        attract(dims, a, b, 2.0 * now.learning_rate, old + j * dims, positions + i * dims);
+        for (int64_t s = 0; s < options->negative_sample_rate; s++)
+          repel(&now, a, b, n, i, epoch, draws++, old, positions + i * dims);
+      }
+    }
+    now.learning_rate = options->learning_rate * (1.0 - (double)epoch / (double)n_epochs);
+  }
+done:
+  free(old);
+  free(due);
+  return status;
+}

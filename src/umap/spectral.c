@@ -1,0 +1,290 @@
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "umap/eigen.h"
+#include "umap/start.h"
+#include "umap/umap.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double tolerance = 1e-6; /* of the eigenvectors' residual */
+
+/* The vertices part by part, each part's in order; all of it whole on every rank. */
+typedef struct {
+  int64_t count;    /* parts */
+  int64_t *labels;  /* (n) part of each vertex */
+  int64_t *first;   /* (count + 1) where each part begins in members */
+  int64_t *members; /* (n) vertices */
+  int64_t *place;   /* (n) a vertex' index among its part's members */
+  double *degrees;  /* (n) sum of a vertex' weights */
+  double *places;   /* (count, dims) of the parts in the layout */
+} mt_parts;
+
+/* The normalised adjacency of one part, this rank's rows. */
+typedef struct {
+  int64_t own;
+  int64_t *indptr, *columns;
+  double *values;
+} mt_part_matrix;
+
+static void parts_destroy(mt_parts *parts)
+{
+  free(parts->labels);
+  free(parts->first);
+  free(parts->members);
+  free(parts->place);
+  free(parts->degrees);
+  free(parts->places);
+}
+
+static mt_status parts_create(int64_t n, mt_parts *parts)
+{
+  mt_status status = MT_OK;
+  MT_NEW(parts->labels, n);
+  MT_NEW(parts->members, n);
+  MT_NEW(parts->place, n);
+  MT_NEW(parts->degrees, n);
+done:
+  return status;
+}
+
+static mt_status sort_members(int64_t n, int64_t dims, mt_parts *parts)
+{
+  mt_status status = MT_OK;
+  MT_NEW(parts->first, parts->count + 1);
+  MT_NEW(parts->places, parts->count * dims);
+  for (int64_t i = 0; i < n; i++) parts->place[i] = parts->first[parts->labels[i] + 1]++;
+  for (int64_t p = 0; p < parts->count; p++) parts->first[p + 1] += parts->first[p];
+  for (int64_t i = 0; i < n; i++)
+    parts->members[parts->first[parts->labels[i]] + parts->place[i]] = i;
+done:
+  return status;
+}
+
+static mt_status sum_degrees(const mt_comm *comm, const mt_graph *graph, double *degrees)
+{
+  mt_status status = MT_OK;
+  size_t *bytes = NULL;
+  MT_TRY(mt_agree(comm, mt_memory_new(comm->size, sizeof *bytes, "sizes", (void **)&bytes)));
+  for (int r = 0; r < comm->size; r++)
+    bytes[r] = (size_t)mt_part_count(graph->n, comm->size, r) * sizeof *degrees;
+  for (int64_t i = 0; i < graph->local; i++) {
+    double sum = 0.0;
+    for (int64_t e = graph->indptr[i]; e < graph->indptr[i + 1]; e++) sum += graph->weights[e];
+    degrees[graph->first + i] = sum;
+  }
+  MT_TRY(mt_allgatherv(comm, bytes, degrees));
+done:
+  free(bytes);
+  return status;
+}
+
+/* ---- one part ----------------------------------------------------------------------- */
+
+static mt_status apply_part(const mt_comm *comm, const mt_operator *op, int64_t m,
+                            const double *x, double *y)
+{
+  const mt_part_matrix *a = op->context;
+  (void)comm;
+#pragma omp parallel for schedule(dynamic, 64)
+  for (int64_t i = 0; i < a->own; i++) {
+    double *out = y + i * m;
+    memset(out, 0, (size_t)m * sizeof *out);
+    for (int64_t e = a->indptr[i]; e < a->indptr[i + 1]; e++) {
+      const double *from = x + a->columns[e] * m, value = a->values[e];
+      for (int64_t c = 0; c < m; c++) out[c] += value * from[c];
+    }
+  }
+  return MT_OK;
+}
+
+/* The first of the ascending values that is not below the limit. */
+static int64_t lower_bound(int64_t count, const int64_t *values, int64_t limit)
+{
+  int64_t low = 0, high = count;
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    if (values[middle] < limit)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+static void part_matrix_destroy(mt_part_matrix *a)
+{
+  free(a->indptr);
+  free(a->columns);
+  free(a->values);
+}
+
+/* own: this rank's members of the part. */
+static mt_status part_matrix_create(const mt_graph *graph, const mt_parts *parts,
+                                    const int64_t *own, mt_part_matrix *a)
+{
+  mt_status status = MT_OK;
+  int64_t edges = 0, at = 0;
+  for (int64_t i = 0; i < a->own; i++) {
+    int64_t row = own[i] - graph->first;
+    edges += graph->indptr[row + 1] - graph->indptr[row];
+  }
+  MT_NEW(a->indptr, a->own + 1);
+  MT_NEW(a->columns, edges);
+  MT_NEW(a->values, edges);
+  for (int64_t i = 0; i < a->own; i++) {
+    int64_t row = own[i] - graph->first;
+    for (int64_t e = graph->indptr[row]; e < graph->indptr[row + 1]; e++, at++) {
+      int64_t other = graph->indices[e];
+      a->columns[at] = parts->place[other];
+      a->values[at] =
+          graph->weights[e] / sqrt(parts->degrees[own[i]] * parts->degrees[other]);
+    }
+    a->indptr[i + 1] = at;
+  }
+done:
+  return status;
+}
+
+/* The Laplacian's first eigenvector, known beforehand. */
+static void first_vector(int64_t count, const int64_t *members, const double *degrees,
+                         double *known)
+{
+  double sum = 0.0;
+  for (int64_t i = 0; i < count; i++) sum += degrees[members[i]];
+  for (int64_t i = 0; i < count; i++) known[i] = sqrt(degrees[members[i]] / sum);
+}
+
+/* What one part's eigenvectors are made with. */
+typedef struct {
+  mt_operator op;
+  mt_part_matrix matrix;
+  int64_t *firsts;
+  double *known, *values, *vectors;
+} mt_part;
+
+static void part_destroy(mt_part *part)
+{
+  part_matrix_destroy(&part->matrix);
+  free(part->firsts);
+  free(part->known);
+  free(part->values);
+  free(part->vectors);
+}
+
+static mt_status part_create(const mt_comm *comm, const mt_graph *graph, const mt_parts *parts,
+                             int64_t p, int64_t dims, mt_part *part)
+{
+  mt_status status = MT_OK;
+  const int64_t *members = parts->members + parts->first[p];
+  int64_t count = parts->first[p + 1] - parts->first[p];
+
+  MT_NEW(part->firsts, comm->size + 1);
+  MT_NEW(part->known, count);
+  MT_NEW(part->values, dims);
+  MT_NEW(part->vectors, count * dims);
+  for (int r = 0; r <= comm->size; r++)
+    part->firsts[r] = lower_bound(count, members, mt_part_first(graph->n, comm->size, r));
+  first_vector(count, members, parts->degrees, part->known);
+  part->matrix.own = part->firsts[comm->rank + 1] - part->firsts[comm->rank];
+  MT_TRY(part_matrix_create(graph, parts, members + part->firsts[comm->rank], &part->matrix));
+  part->op = (mt_operator){.n = count, .firsts = part->firsts, .low = -1.0,
+                           .known = part->known, .context = &part->matrix,
+                           .apply = apply_part};
+done:
+  return status;
+}
+
+/* Scatters a part's points around its place: when it is too small for eigenvectors. */
+static void scatter_part(const mt_umap_options *options, const mt_parts *parts, int64_t p,
+                         double reach, double *layout)
+{
+  int64_t dims = options->n_components;
+  for (int64_t at = parts->first[p]; at < parts->first[p + 1]; at++)
+    for (int64_t c = 0; c < dims; c++) {
+      int64_t i = parts->members[at];
+      layout[i * dims + c] = parts->places[p * dims + c] +
+                             mt_umap_scatter(options, i, c, MT_SCATTER_PART, reach);
+    }
+}
+
+/* A part's eigenvectors, scaled to its reach, around its place. */
+static mt_status spread_part(const mt_comm *comm, const mt_umap_options *options,
+                             const mt_graph *graph, const mt_parts *parts, int64_t p,
+                             double reach, double *layout)
+{
+  mt_status status = MT_OK;
+  int64_t dims = options->n_components, count = parts->first[p + 1] - parts->first[p];
+  double residual = 0.0, largest = 0.0;
+  mt_part part = {0};
+
+  MT_TRY(mt_agree(comm, part_create(comm, graph, parts, p, dims, &part)));
+  MT_TRY(mt_eigen_largest(comm, &part.op, dims, tolerance, (uint32_t)options->random_state,
+                          part.values, part.vectors, &residual));
+  if (residual > tolerance && comm->rank == 0)
+    mt_warn("spectral start: the eigenvectors of %lld points are accurate to %.1e only; the "
+            "layout starts from them as they are", (long long)count, residual);
+  for (int64_t at = 0; at < count * dims; at++)
+    largest = fmax(largest, fabs(part.vectors[at]));
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t c = 0; c < dims; c++)
+      layout[parts->members[parts->first[p] + i] * dims + c] =
+          parts->places[p * dims + c] + part.vectors[i * dims + c] * (reach / largest);
+done:
+  part_destroy(&part);
+  return status;
+}
+
+/* How far a part may spread: half way to the next place. */
+static double reach_of(const mt_parts *parts, int64_t dims, int64_t p)
+{
+  double nearest = INFINITY;
+  for (int64_t q = 0; q < parts->count; q++) {
+    double sum = 0.0;
+    for (int64_t c = 0; c < dims; c++) {
+      double off = parts->places[p * dims + c] - parts->places[q * dims + c];
+      sum += off * off;
+    }
+    if (sum > 0.0 && sum < nearest) nearest = sum;
+  }
+  return isfinite(nearest) ? 0.5 * sqrt(nearest) : 1.0; /* alone, or all on one place */
+}
+
+static mt_status lay_out_part(const mt_comm *comm, const mt_umap_options *options,
+                              const mt_graph *graph, const mt_parts *parts, int64_t p,
+                              double *layout)
+{
+  int64_t dims = options->n_components, count = parts->first[p + 1] - parts->first[p];
+  double reach = reach_of(parts, dims, p);
+  mt_status status = MT_OK;
+  if (count >= 2 * dims && count > dims + 1) {
+    status = spread_part(comm, options, graph, parts, p, reach, layout);
+    if (status != MT_ERR_LIBRARY) return status;
+    if (comm->rank == 0)
+      mt_warn("spectral start failed for %lld points: they start at random", (long long)count);
+  }
+  scatter_part(options, parts, p, reach, layout);
+  return MT_OK;
+}
+
+mt_status mt_umap_spectral(const mt_comm *comm, const mt_umap_options *options,
+                           mt_metric metric, const mt_graph *graph, const mt_rows *rows,
+                           double *layout_out)
+{
+  mt_status status = MT_OK;
+  mt_parts parts = {0};
+
+  MT_TRY(mt_agree(comm, parts_create(graph->n, &parts)));
+  MT_TRY(mt_graph_components(comm, graph, parts.labels, &parts.count));
+  MT_TRY(mt_agree(comm, sort_members(graph->n, options->n_components, &parts)));
+  MT_TRY(sum_degrees(comm, graph, parts.degrees));
+  MT_TRY(mt_umap_place_parts(comm, options, metric, rows, parts.count, parts.labels,
+                             parts.places));
+  for (int64_t p = 0; p < parts.count; p++)
+    MT_TRY(lay_out_part(comm, options, graph, &parts, p, layout_out));
+done:
+  parts_destroy(&parts);
+  return status;
+}
