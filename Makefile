@@ -34,10 +34,12 @@ umap_SRC = src/umap/stage.c src/umap/layout.c src/umap/graph.c src/umap/fit_ab.c
 	src/umap/start.c src/umap/spectral.c src/umap/places.c src/umap/pca.c src/umap/eigen.c \
 	src/umap/reference.c
 
-hdbscan_SRC =
+hdbscan_SRC = src/hdbscan/hdbscan.c src/hdbscan/spanning_tree_ref.c src/hdbscan/distinct.c \
+	src/hdbscan/linkage.c src/hdbscan/condense.c src/hdbscan/select.c
 
 backend_SRC = src/backend/cpu.c src/backend/cpu_umap_graph.c src/backend/cpu_umap_start.c \
-	src/backend/cpu_umap_epochs.c
+	src/backend/cpu_umap_epochs.c \
+	src/backend/cpu_kdtree.c src/backend/cpu_spanning_tree.c
 
 report_SRC = src/report/record.c src/report/versions.c src/report/labels.c src/report/text.c \
 	src/report/place.c src/report/map.c src/report/glyphs.c src/report/process.c \
@@ -152,6 +154,15 @@ fuzz:
 	@+OMPI_CC=clang $(MAKE) --no-print-directory $(FUZZED) fuzzers || exit; \
 	tests/fuzz/run build-fuzz $(FUZZ_SECONDS) $(FUZZERS)
 
+# ---- measuring: tools/bench/NAME.c ------------------------------------------------------
+BENCH_RANKS = 1
+$(BUILD)/bench/%: $(BUILD)/tools/bench/%.o $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(LINK) -o $@ $^ $(LIBS)
+
+bench-hdbscan: $(BUILD)/bench/bench_hdbscan
+	mpirun -n $(BENCH_RANKS) $<
+
 # ---- the look of the sources (clang-format 14: others lay out differently) --------------
 format:
 	@tools/deps format
@@ -196,6 +207,7 @@ help:
 	@echo "make check-sanitize   unit tests under the address and undefined sanitizers"
 	@echo "make check-valgrind   the demo under valgrind"
 	@echo "make fuzz       every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
+	@echo "make bench-hdbscan    seconds of HDBSCAN by part, up to 1,000,000 points"
 	@echo "make format     lay out the sources; make check-format: only compare"
 	@echo "make dist       metatopics-VERSION.tar.gz; make clean, make distclean"
 
@@ -207,5 +219,5 @@ distclean: clean
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 .PHONY: all tests fuzzers deps demo check check-sanitize check-valgrind fuzz format \
-	check-format install uninstall dist help clean distclean
+	check-format install uninstall dist help clean distclean bench-hdbscan
 .SECONDARY:

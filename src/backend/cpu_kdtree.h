@@ -1,0 +1,56 @@
+/* A balanced kd-tree over points whose positions follow the tree's order: the leaves lie
+ * side by side, each holds 8 to 16 points (fewer only if it is the root). Heap layout: the
+ * root is node 1, the children of i are 2 i and 2 i + 1, so no pointers and no recursion. */
+#ifndef MT_BACKEND_CPU_KDTREE_H
+#define MT_BACKEND_CPU_KDTREE_H
+#include "base/status.h"
+#include <stdint.h>
+
+enum { MT_KDTREE_LEAF = 16, MT_KDTREE_DEPTH = 48 };
+
+typedef struct mt_kdtree {
+  int64_t n, d;
+  int64_t n_leaves; /* a power of two; node n_leaves + i is leaf i */
+  int64_t *first;   /* (n_leaves + 1) positions; owned */
+  int64_t *order;   /* (n) the point at each position; owned */
+  float *block;     /* (n, d) coordinates, leaf by leaf, in each leaf axis by axis; owned */
+  float *low;       /* (2 n_leaves, d) the box of each node; owned */
+  float *high;
+} mt_kdtree;
+
+/**
+ * Not collective; the same tree for any number of threads. n >= 1, d >= 1.
+ * points   (m, d) float32, finite
+ * choice   (n) which of them to put in, or NULL for all m = n
+ */
+mt_status mt_kdtree_build(int64_t n, int64_t d, const float *points, const int64_t *choice,
+                          mt_kdtree *tree_out);
+void mt_kdtree_destroy(mt_kdtree *tree); /* frees the arrays; empties the struct */
+
+static inline int64_t mt_kdtree_leaf_size(const mt_kdtree *tree, int64_t leaf)
+{
+  return tree->first[leaf + 1] - tree->first[leaf];
+}
+
+/* Squared distance from a point (d) to a node's box: never above mt_distance2 to any point
+ * in it, since every rounding is monotone and the sum runs in the same order. */
+static inline double mt_kdtree_gap2(const mt_kdtree *tree, int64_t node, const float *point)
+{
+  const float *low = tree->low + node * tree->d, *high = tree->high + node * tree->d;
+  double sum = 0.0;
+  for (int64_t t = 0; t < tree->d; t++) {
+    double below = (double)low[t] - (double)point[t], above = (double)point[t] - (double)high[t];
+    double gap = below > above ? below : above;
+    gap = gap > 0.0 ? gap : 0.0;
+    sum += gap * gap;
+  }
+  return sum;
+}
+
+/* mt_distance2 from a point (d) to every point of a leaf; out: (MT_KDTREE_LEAF). */
+void mt_kdtree_distances(const mt_kdtree *tree, int64_t leaf, const float *point, double *out);
+
+/* The coordinates of the point at `at` in a leaf; out: (d). */
+void mt_kdtree_point(const mt_kdtree *tree, int64_t leaf, int64_t at, float *out);
+
+#endif
