@@ -35,7 +35,7 @@ umap_SRC = src/umap/stage.c src/umap/layout.c src/umap/graph.c src/umap/fit_ab.c
 	src/umap/reference.c
 
 hdbscan_SRC = src/hdbscan/hdbscan.c src/hdbscan/spanning_tree_ref.c src/hdbscan/distinct.c \
-	src/hdbscan/linkage.c src/hdbscan/condense.c src/hdbscan/select.c
+	src/hdbscan/linkage.c src/hdbscan/condense.c src/hdbscan/select.c src/hdbscan/stage.c
 
 backend_SRC = src/backend/cpu.c src/backend/cpu_umap_graph.c src/backend/cpu_umap_start.c \
 	src/backend/cpu_umap_epochs.c \
@@ -55,6 +55,7 @@ TESTS += test_comm
 TESTS += test_store
 TESTS += test_layout
 TESTS += test_deck
+TESTS += test_hdbscan
 # whole programs: tests/program/NAME.sh
 PROGRAM_TESTS =
 # tests/fuzz/NAME.c, starting from the files in tests/fuzz/NAME/
