@@ -28,7 +28,7 @@ corpus_SRC =
 
 lda_SRC =
 
-knn_SRC =
+knn_SRC = src/knn/reference.c
 
 umap_SRC = src/umap/stage.c src/umap/layout.c src/umap/graph.c src/umap/fit_ab.c \
 	src/umap/start.c src/umap/spectral.c src/umap/places.c src/umap/pca.c src/umap/eigen.c \
@@ -40,6 +40,7 @@ hdbscan_SRC = src/hdbscan/hdbscan.c src/hdbscan/spanning_tree_ref.c src/hdbscan/
 backend_SRC = src/backend/cpu.c src/backend/cpu_umap_graph.c src/backend/cpu_umap_start.c \
 	src/backend/cpu_umap_epochs.c \
 	src/backend/cpu_kdtree.c src/backend/cpu_spanning_tree.c
+backend_SRC = src/backend/cpu.c src/backend/cpu_knn.c
 
 report_SRC = src/report/record.c src/report/versions.c src/report/labels.c src/report/text.c \
 	src/report/place.c src/report/map.c src/report/glyphs.c src/report/process.c \
@@ -56,6 +57,7 @@ TESTS += test_store
 TESTS += test_layout
 TESTS += test_deck
 TESTS += test_hdbscan
+TESTS += test_knn
 # whole programs: tests/program/NAME.sh
 PROGRAM_TESTS =
 # tests/fuzz/NAME.c, starting from the files in tests/fuzz/NAME/
@@ -94,6 +96,9 @@ $(LIB): $(LIB_OBJ)
 $(BUILD)/%.o: %.c $(CONFIG)
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(COMPILE) -c -o $@ $<
+
+# distances are the same bits in every function and with every -march
+$(BUILD)/src/knn/%.o $(BUILD)/src/backend/cpu_knn.o: override CFLAGS += -ffp-contract=off
 
 $(BUILD)/newswire: $(BUILD)/tools/newswire/newswire.o $(BUILD)/tools/newswire/words.o $(LIB)
 	$(call say,LD,$@)$(LINK) -o $@ $^ $(LIBS)

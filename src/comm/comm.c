@@ -363,6 +363,13 @@ mt_status mt_ring_begin(const mt_comm *comm, size_t send_bytes, const void *send
   return MT_OK;
 }
 
+void mt_ring_progress(mt_ring *ring)
+{
+  int done;
+  if (ring != NULL)
+    MT_MPI(MPI_Testall(ring->n, ring->requests, &done, MPI_STATUSES_IGNORE));
+}
+
 mt_status mt_ring_end(const mt_comm *comm, mt_ring **ring)
 {
   (void)comm; /* there to say that all ranks come here */

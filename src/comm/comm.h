@@ -91,6 +91,9 @@ mt_status mt_alltoallv(const mt_comm *comm, const size_t *send_bytes, const void
 typedef struct mt_ring mt_ring;
 mt_status mt_ring_begin(const mt_comm *comm, size_t send_bytes, const void *send,
                         size_t recv_bytes, void *recv, mt_ring **ring_out);
+/* Lets MPI move the data while this rank works: call it every few milliseconds from the
+ * main thread. Not collective; NULL is fine. */
+void mt_ring_progress(mt_ring *ring);
 mt_status mt_ring_end(const mt_comm *comm, mt_ring **ring); /* frees; NULL is fine */
 
 /* A number that every rank can draw from: 0, 1, 2, ... each once over all ranks. */

@@ -1,0 +1,364 @@
+/* RANKS 1 2 3 4 7
+ * Nearest neighbours: the CPU backend against the brute force in double. */
+#include "test.h"
+
+#include "backend/cpu_knn.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "knn/knn.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct data {
+  const char *name;
+  int64_t n, d;
+  float *rows; /* (n, d) */
+} data;
+
+static float uniform(int64_t i, uint32_t step)
+{
+  return (float)mt_random_unit(7, MT_STREAM_TEST, (uint64_t)i, step);
+}
+
+static float normal(int64_t i, uint32_t step)
+{
+  return (float)mt_random_normal(7, MT_STREAM_TEST, (uint64_t)i, step);
+}
+
+static void new_data(data *out, const char *name, int64_t n, int64_t d)
+{
+  *out = (data){.name = name, .n = n, .d = d};
+  assert_int_equal(mt_memory_new(n * d, sizeof(float), name, (void **)&out->rows), MT_OK);
+}
+
+/* Rows like a fit's components: few large values, a small floor, sum 1. Rows whose number
+ * is equal modulo `themes` are alike: log-normal noise of the given width. */
+static void fill_topics(data *out, int64_t themes, float width)
+{
+  for (int64_t i = 0; i < out->n; i++) {
+    float *row = out->rows + i * out->d, sum = 0.0f;
+    for (int64_t t = 0; t < out->d; t++) {
+      float theme = uniform(i % themes * out->d + t, 1);
+      row[t] = powf(theme, 12.0f) * expf(width * normal(i * out->d + t, 2)) + 1e-6f;
+      sum += row[t];
+    }
+    for (int64_t t = 0; t < out->d; t++) row[t] /= sum;
+  }
+}
+
+static void fill_normal(data *out, float centre, float spread)
+{
+  for (int64_t i = 0; i < out->n * out->d; i++)
+    out->rows[i] = fabsf(centre + spread * normal(i, 3));
+}
+
+static void copy_row(data *out, int64_t from, int64_t to)
+{
+  memcpy(out->rows + to * out->d, out->rows + from * out->d,
+         (size_t)out->d * sizeof(float));
+}
+
+/* The result of this rank's rows for given sizes and threads. */
+typedef struct found {
+  int64_t local, k, *indices;
+  float *distances;
+  mt_cpu_knn_cost cost;
+} found;
+
+static found find(const data *in, mt_metric metric, int64_t k, mt_cpu_knn_sizes sizes,
+                  int threads)
+{
+  found f = {.k = k};
+  mt_rows rows = mt_rows_memory(in->n, in->d, in->rows);
+  f.local = mt_part_count(in->n, mt_test_world.size, mt_test_world.rank);
+  assert_int_equal(mt_memory_new(f.local * k, 8, "indices", (void **)&f.indices), MT_OK);
+  assert_int_equal(mt_memory_new(f.local * k, 4, "distances", (void **)&f.distances),
+                   MT_OK);
+  omp_set_num_threads(threads);
+  assert_int_equal(mt_cpu_knn_sized(&mt_test_world, metric, k, &rows, &sizes, f.indices,
+                                    f.distances, &f.cost),
+                   MT_OK);
+  return f;
+}
+
+static void forget(found *f)
+{
+  free(f->indices);
+  free(f->distances);
+}
+
+/* wide: neighbours a row of the reference has */
+static void compare(const data *in, mt_metric metric, const found *f, int64_t wide,
+                    const int64_t *indices, const double *distances)
+{
+  int64_t first = mt_part_first(in->n, mt_test_world.size, mt_test_world.rank);
+  for (int64_t m = 0; m < f->local * f->k; m++) {
+    int64_t row = first + m / f->k, at = row * wide + m % f->k;
+    float want = mt_metric_store(distances[at]);
+    if (f->indices[m] != indices[at] || f->distances[m] != want)
+      fail_msg("%s, %s, k %lld, row %lld, neighbour %lld: %lld at %.9g, want %lld at %.9g",
+               in->name, mt_metric_name(metric), (long long)f->k, (long long)row,
+               (long long)(m % f->k), (long long)f->indices[m], f->distances[m],
+               (long long)indices[at], distances[at]);
+  }
+}
+
+/* The reference's result, computed on rank 0. */
+static void look_up(const data *in, mt_metric metric, int64_t k, int64_t *indices,
+                    double *distances)
+{
+  mt_status status = MT_OK;
+  if (mt_test_world.rank == 0)
+    status = mt_knn_ref(metric, in->n, in->d, in->rows, k, indices, distances);
+  assert_int_equal(mt_agree(&mt_test_world, status), MT_OK);
+  mt_bcast(&mt_test_world, 0, (size_t)(in->n * k) * 8, indices);
+  mt_bcast(&mt_test_world, 0, (size_t)(in->n * k) * 8, distances);
+}
+
+/* All metrics, some k, sizes and threads: the same as the reference, to the bit. */
+static void check_all(const data *in)
+{
+  static const mt_cpu_knn_sizes sizes[] = {{0, 0, 3}, {17, 9, 2}, {64, 37, 64}, {31, 64, 1}};
+  static const int64_t some_k[] = {1, 14, 2, 50};
+  int64_t *indices = NULL, wide = in->n > 50 ? 50 : in->n - 1;
+  int threads = mt_test_world.size <= 2 ? 2 : 1; /* waiting threads spin */
+  double *distances = NULL;
+  assert_int_equal(mt_memory_new(in->n * 50, 8, "indices", (void **)&indices), MT_OK);
+  assert_int_equal(mt_memory_new(in->n * 50, 8, "distances", (void **)&distances), MT_OK);
+  for (int metric = 0; metric < 3; metric++) {
+    look_up(in, metric, wide, indices, distances);
+    for (int i = 0; i < 4; i++) {
+      int64_t k = some_k[i] < wide ? some_k[i] : wide;
+      found f = find(in, metric, k, sizes[i], i == 0 ? threads : 1);
+      compare(in, metric, &f, wide, indices, distances);
+      forget(&f);
+    }
+  }
+  free(indices);
+  free(distances);
+}
+
+static void test_small(void **state)
+{
+  (void)state;
+  static const int64_t some_n[] = {2, 3, 5, 8, 17}, some_d[] = {0, 1, 7, 8, 9, 530};
+  for (int a = 0; a < 5; a++)
+    for (int b = a % 2; b < 6; b += 2) {
+      data in;
+      new_data(&in, "small", some_n[a], some_d[b]);
+      fill_normal(&in, 0.0f, 1.0f);
+      check_all(&in);
+      free(in.rows);
+    }
+}
+
+static void test_topics(void **state)
+{
+  (void)state;
+  data in;
+  new_data(&in, "topics", 151, 1203);
+  fill_topics(&in, 10, 0.5f);
+  check_all(&in);
+  free(in.rows);
+}
+
+/* Cosine distances within a theme are about width^2 and less. */
+static void test_near_identical(void **state)
+{
+  (void)state;
+  data in;
+  new_data(&in, "near-identical", 120, 601);
+  fill_topics(&in, 4, 3e-4f);
+  check_all(&in);
+  fill_topics(&in, 1, 1e-6f);
+  check_all(&in);
+  free(in.rows);
+}
+
+static void test_far_from_origin(void **state)
+{
+  (void)state;
+  data in;
+  new_data(&in, "far from the origin", 120, 301);
+  fill_normal(&in, 1e4f, 1.0f);
+  check_all(&in);
+  fill_normal(&in, 1e30f, 1e26f);
+  check_all(&in);
+  fill_normal(&in, 0.0f, 1e-38f);
+  check_all(&in);
+  in.rows[5] = 3e38f; /* squares beyond float, all others alike beside it */
+  check_all(&in);
+  free(in.rows);
+}
+
+static void test_duplicates(void **state)
+{
+  (void)state;
+  data in;
+  new_data(&in, "duplicates", 130, 67);
+  for (int64_t i = 0; i < in.n * in.d; i++) in.rows[i] = 0.25f;
+  check_all(&in); /* all rows the same */
+  fill_topics(&in, 10, 0.5f);
+  for (int64_t i = 0; i < in.n; i++)
+    if (i % 2 == 1) copy_row(&in, 7, i);
+  check_all(&in);
+  for (int64_t i = 0; i < in.n; i += 3) /* the same direction, other lengths */
+    for (int64_t t = 0; t < in.d; t++)
+      in.rows[i * in.d + t] = in.rows[7 * in.d + t] * (float)(i + 1);
+  check_all(&in);
+  free(in.rows);
+}
+
+static void test_zero_rows(void **state)
+{
+  (void)state;
+  data in;
+  new_data(&in, "zero rows", 60, 40);
+  check_all(&in); /* nothing but zeros */
+  fill_topics(&in, 5, 0.5f);
+  for (int64_t i = 0; i < in.n; i += 3)
+    memset(in.rows + i * in.d, 0, (size_t)in.d * sizeof(float));
+  check_all(&in);
+  found f = find(&in, MT_METRIC_COSINE, 59, (mt_cpu_knn_sizes){0, 0, 0}, 1);
+  int64_t first = mt_part_first(in.n, mt_test_world.size, mt_test_world.rank);
+  for (int64_t i = 0; i < f.local; i++)
+    for (int64_t m = 0; m < 59; m++) {
+      bool zero = (first + i) % 3 == 0, other = f.indices[i * 59 + m] % 3 == 0;
+      if (zero && other) assert_true(f.distances[i * 59 + m] == 0.0f);
+      if (zero != other) assert_true(f.distances[i * 59 + m] == 1.0f);
+    }
+  forget(&f);
+  free(in.rows);
+}
+
+/* The distances of the reference themselves, in long double and the plain order. */
+static void test_metrics(void **state)
+{
+  (void)state;
+  data in;
+  new_data(&in, "metrics", 2, 1001);
+  fill_topics(&in, 2, 0.5f);
+  long double xx = 0, yy = 0, cosine = 0, hellinger = 0, euclidean = 0;
+  const float *x = in.rows, *y = in.rows + in.d;
+  for (int64_t t = 0; t < in.d; t++) {
+    xx += (long double)x[t] * x[t];
+    yy += (long double)y[t] * y[t];
+    cosine += (long double)x[t] * y[t];
+    hellinger += powl(sqrtl(x[t]) - sqrtl(y[t]), 2);
+    euclidean += powl((long double)x[t] - y[t], 2);
+  }
+  double exact[3] = {(double)(1 - cosine / sqrtl(xx * yy)), (double)sqrtl(hellinger / 2),
+                    (double)sqrtl(euclidean)};
+  for (int metric = 0; metric < 3; metric++) {
+    int64_t index[2];
+    double distance[2];
+    assert_int_equal(mt_knn_ref(metric, 2, in.d, in.rows, 1, index, distance), MT_OK);
+    MT_TEST_CLOSE(distance, exact + metric, 1, 1e-12, 0.0);
+    assert_true(distance[0] == distance[1]);
+  }
+  free(in.rows);
+}
+
+/* The same bits for every number of ranks: compared with a constant of one rank's run on
+ * values that are exact in any arithmetic. */
+static void test_same_bits(void **state)
+{
+  (void)state;
+  data in;
+  new_data(&in, "same bits", 97, 33);
+  for (int64_t i = 0; i < in.n * in.d; i++) in.rows[i] = floorf(8.0f * uniform(i, 5));
+  found f = find(&in, MT_METRIC_EUCLIDEAN, 9, (mt_cpu_knn_sizes){0, 0, 0}, 1);
+  size_t bytes[16];
+  int64_t all[97 * 9], first = mt_part_first(in.n, mt_test_world.size, mt_test_world.rank);
+  for (int r = 0; r < mt_test_world.size; r++)
+    bytes[r] = (size_t)mt_part_count(in.n, mt_test_world.size, r) * 9 * 8;
+  memcpy(all + first * 9, f.indices, bytes[mt_test_world.rank]);
+  assert_int_equal(mt_allgatherv(&mt_test_world, bytes, all), MT_OK);
+  assert_int_equal(mt_hash_key(all, sizeof all), 0x1f6aea4bb62e5aac);
+  forget(&f);
+  free(in.rows);
+}
+
+/* Errors that are expected are not shown. */
+static int silence(void)
+{
+  int kept = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY);
+  dup2(nowhere, STDERR_FILENO);
+  close(nowhere);
+  return kept;
+}
+
+static void restore(int kept)
+{
+  dup2(kept, STDERR_FILENO);
+  close(kept);
+}
+
+/* A bad row is an error on every rank, wherever it lies. */
+static void test_bad_rows(void **state)
+{
+  (void)state;
+  static const float bad[] = {NAN, INFINITY, -INFINITY, -1e-30f};
+  mt_cpu_knn_sizes sizes = {0, 3, 0};
+  int64_t indices[25 * 2];
+  float distances[25 * 2];
+  int errors = silence();
+  for (int b = 0; b < 4; b++)
+    for (int64_t where = 0; where < 25; where += 12) {
+      data in;
+      new_data(&in, "bad", 25, 11);
+      fill_normal(&in, 1.0f, 0.1f);
+      in.rows[where * in.d + where % in.d] = bad[b];
+      mt_rows rows = mt_rows_memory(in.n, in.d, in.rows);
+      for (int metric = 0; metric < 3; metric++)
+        assert_int_equal(
+            mt_cpu_knn_sized(&mt_test_world, metric, 2, &rows, &sizes, indices, distances,
+                             NULL),
+            b < 3 || metric == MT_METRIC_HELLINGER ? MT_ERR_INPUT : MT_OK);
+      free(in.rows);
+    }
+  data in;
+  new_data(&in, "k", 3, 2);
+  mt_rows rows = mt_rows_memory(in.n, in.d, in.rows);
+  for (int64_t k = 0; k < 5; k++)
+    assert_int_equal(mt_cpu_knn_sized(&mt_test_world, MT_METRIC_COSINE, k, &rows, &sizes,
+                                      indices, distances, NULL),
+                     k == 1 || k == 2 ? MT_OK : MT_ERR_ARG);
+  free(in.rows);
+  restore(errors);
+}
+
+/* A file that cannot be read on one rank ends the search on all. */
+static mt_status fail_to_read(const mt_rows *rows, int64_t first, int64_t count, float *out)
+{
+  for (int64_t i = 0; i < count * rows->d; i++) out[i] = 1.0f;
+  return first <= 11 && 11 < first + count ? MT_ERR_IO : MT_OK;
+}
+
+static void test_read_error(void **state)
+{
+  (void)state;
+  mt_rows rows = {.n = 20, .d = 3, .read = fail_to_read};
+  mt_cpu_knn_sizes sizes = {4, 3, 2};
+  int64_t indices[20 * 2];
+  float distances[20 * 2];
+  assert_int_equal(mt_cpu_knn_sized(&mt_test_world, MT_METRIC_COSINE, 2, &rows, &sizes,
+                                    indices, distances, NULL),
+                   MT_ERR_IO);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_metrics),        cmocka_unit_test(test_small),
+    cmocka_unit_test(test_topics),         cmocka_unit_test(test_near_identical),
+    cmocka_unit_test(test_far_from_origin), cmocka_unit_test(test_duplicates),
+    cmocka_unit_test(test_zero_rows),      cmocka_unit_test(test_same_bits),
+    cmocka_unit_test(test_bad_rows),       cmocka_unit_test(test_read_error),
+};
+
+MT_TEST_MAIN(tests)
