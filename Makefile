@@ -28,7 +28,7 @@ corpus_SRC =
 
 lda_SRC =
 
-knn_SRC = src/knn/reference.c
+knn_SRC = src/knn/reference.c src/knn/stage.c
 
 umap_SRC = src/umap/stage.c src/umap/layout.c src/umap/graph.c src/umap/fit_ab.c \
 	src/umap/start.c src/umap/spectral.c src/umap/places.c src/umap/pca.c src/umap/eigen.c \

@@ -5,7 +5,11 @@
 #include "backend/cpu_knn.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "deck/deck.h"
 #include "knn/knn.h"
+#include "stage/stage.h"
+#include "store/folder.h"
+#include "store/store.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -353,12 +357,127 @@ static void test_read_error(void **state)
                    MT_ERR_IO);
 }
 
+/* ---- the stage ------------------------------------------------------------------------- */
+
+static const mt_dataset topic_rows = {
+    "/matrix", MT_FLOAT32, "topic vectors", "1", {"topic", "term"}};
+static const mt_fingerprint topics_print = {"0123456789abcdef0123456789abcdef"};
+
+static void write_topics(const char *folder, const data *in)
+{
+  int64_t first = mt_part_first(in->n, mt_test_world.size, mt_test_world.rank);
+  int64_t local = mt_part_count(in->n, mt_test_world.size, mt_test_world.rank);
+  mt_file *file = NULL;
+  char *path = mt_path_join(folder, "topics.h5");
+  assert_int_equal(mt_store_create(&mt_test_world, path, &topics_print, &file), MT_OK);
+  assert_int_equal(mt_store_write(&mt_test_world, file, &topic_rows, local, in->d,
+                                  in->rows + first * in->d),
+                   MT_OK);
+  assert_int_equal(mt_store_commit(&mt_test_world, &file), MT_OK);
+  free(path);
+}
+
+/* knn.h5 holds what the reference finds, as many as there are. */
+static void check_stored(const char *path, const data *in, const mt_knn_options *options)
+{
+  int64_t rows, width, k = in->n > 0 ? in->n - 1 : 0, given;
+  int64_t *stored = calloc((size_t)in->n * 50 + 1, 8), *want = calloc((size_t)in->n * 50 + 1, 8);
+  float *stored_at = calloc((size_t)in->n * 50 + 1, 4);
+  double *want_at = calloc((size_t)in->n * 50 + 1, 8);
+  char *metric = NULL;
+  mt_file *file = NULL;
+  if (k > options->n_neighbors - 1) k = options->n_neighbors - 1;
+  assert_int_equal(mt_store_open(path, &file), MT_OK);
+  assert_int_equal(mt_store_shape(file, "/indices", &rows, &width), MT_OK);
+  assert_int_equal(rows, in->n);
+  assert_int_equal(width, k);
+  assert_int_equal(mt_store_read(file, "/indices", MT_INT64, 0, rows, stored), MT_OK);
+  assert_int_equal(mt_store_read(file, "/distances", MT_FLOAT32, 0, rows, stored_at), MT_OK);
+  assert_int_equal(mt_knn_ref(options->metric, in->n, in->d, in->rows, k, want, want_at),
+                   MT_OK);
+  for (int64_t m = 0; m < rows * k; m++) {
+    assert_int_equal(stored[m], want[m]);
+    assert_true(stored_at[m] == (float)want_at[m]);
+  }
+  assert_int_equal(mt_store_get_text(file, "metric", &metric), MT_OK);
+  assert_string_equal(metric, mt_metric_name(options->metric));
+  assert_int_equal(mt_store_get_i64(file, "n_neighbors", &given), MT_OK);
+  assert_int_equal(given, options->n_neighbors);
+  mt_store_close(file);
+  free(metric);
+  free(stored);
+  free(stored_at);
+  free(want);
+  free(want_at);
+}
+
+static mt_status run_stage(const mt_run *run, const char *path)
+{
+  mt_fingerprint made_by = {""}, other, there;
+  mt_stage_result result = {0};
+  assert_int_equal(mt_stage_knn.fingerprint(run, &made_by), MT_OK);
+  assert_int_equal(strlen(made_by.hex), 32);
+  mt_parameters changed = *run->parameters;
+  changed.knn.n_neighbors++;
+  mt_run changed_run = {.parameters = &changed, .out = run->out};
+  assert_int_equal(mt_stage_knn.fingerprint(&changed_run, &other), MT_OK);
+  assert_false(mt_fingerprint_equal(&made_by, &other));
+  mt_barrier(&mt_test_world);
+  mt_status status = mt_stage_knn.work(&mt_test_world, run, &made_by, &result);
+  if (status != MT_OK) return status;
+  there = mt_store_fingerprint(path);
+  assert_true(mt_fingerprint_equal(&there, &made_by));
+  return MT_OK;
+}
+
+static void test_stage(void **state)
+{
+  (void)state;
+  static const int64_t sizes[] = {0, 1, 2, 5, 40};
+  char folder[64] = "/tmp/mt-knn-XXXXXX", path[128], command[128];
+  int errors = silence(); /* warnings that there are fewer rows than neighbours */
+  if (mt_test_world.rank == 0) assert_non_null(mkdtemp(folder));
+  mt_bcast(&mt_test_world, 0, sizeof folder, folder);
+  snprintf(path, sizeof path, "%s/knn.h5", folder);
+  mt_backend be = {.name = "cpu", .knn = mt_cpu_knn};
+  mt_parameters parameters = {0};
+  assert_int_equal(mt_parameters_default(&parameters), MT_OK);
+  mt_run run = {.parameters = &parameters, .out = folder, .backend = &be};
+  data in;
+  for (int s = 0; s < 5; s++) {
+    new_data(&in, "stored", sizes[s], 33);
+    fill_topics(&in, 4, 0.5f);
+    parameters.knn.metric = (mt_metric)(s % 3);
+    write_topics(folder, &in);
+    assert_int_equal(run_stage(&run, path), MT_OK);
+    check_stored(path, &in, &parameters.knn);
+    mt_barrier(&mt_test_world);
+    if (s < 4) free(in.rows);
+  }
+  in.rows[39 * 33 + 5] = NAN;
+  write_topics(folder, &in);
+  assert_int_equal(run_stage(&run, path), MT_ERR_INPUT);
+  in.n = 1;
+  in.rows[7] = -INFINITY;
+  write_topics(folder, &in);
+  assert_int_equal(run_stage(&run, path), MT_ERR_INPUT);
+  parameters.knn.build_algo = MT_BUILD_NN_DESCENT;
+  assert_int_equal(run_stage(&run, path), MT_ERR_INPUT);
+  mt_barrier(&mt_test_world);
+  snprintf(command, sizeof command, "rm -r '%s'", folder);
+  if (mt_test_world.rank == 0) assert_int_equal(system(command), 0);
+  mt_parameters_destroy(&parameters);
+  free(in.rows);
+  restore(errors);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_metrics),        cmocka_unit_test(test_small),
     cmocka_unit_test(test_topics),         cmocka_unit_test(test_near_identical),
     cmocka_unit_test(test_far_from_origin), cmocka_unit_test(test_duplicates),
     cmocka_unit_test(test_zero_rows),      cmocka_unit_test(test_same_bits),
     cmocka_unit_test(test_bad_rows),       cmocka_unit_test(test_read_error),
+    cmocka_unit_test(test_stage),
 };
 
 MT_TEST_MAIN(tests)

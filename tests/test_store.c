@@ -23,6 +23,8 @@ static const mt_dataset matrix = {
 static const mt_dataset count = {
     "/b/c/count", MT_INT64, "counts", "documents", {"row", NULL}};
 static const mt_dataset empty = {"/empty", MT_INT32, "nothing", "1", {"row", NULL}};
+static const mt_dataset narrow = {
+    "/narrow", MT_INT64, "rows without columns", "1", {"row", "column"}};
 static const mt_fingerprint made_by = {"0123456789abcdef0123456789abcdef"};
 
 static int make_folder(void **state)
@@ -72,6 +74,7 @@ static void write_file(const mt_comm *comm, const char *path, int64_t n)
   assert_int_equal(mt_store_write(comm, file, &matrix, local, 3, numbers), MT_OK);
   assert_int_equal(mt_store_write(comm, file, &count, local, 0, counts), MT_OK);
   assert_int_equal(mt_store_write(comm, file, &empty, 0, 0, NULL), MT_OK);
+  assert_int_equal(mt_store_write(comm, file, &narrow, local, 0, NULL), MT_OK);
   assert_int_equal(mt_store_set_i64(comm, file, "n", n), MT_OK);
   assert_int_equal(mt_store_set_f64(comm, file, "half", 0.5), MT_OK);
   assert_int_equal(access(path, F_OK), -1); /* not there before the commit */
@@ -95,6 +98,10 @@ static void check_file(const char *path, int64_t n)
   assert_int_equal(mt_store_shape(file, "/matrix", &rows, &width), MT_OK);
   assert_int_equal(rows, n);
   assert_int_equal(width, 3);
+  assert_int_equal(mt_store_shape(file, "/narrow", &rows, &width), MT_OK);
+  assert_int_equal(rows, n);
+  assert_int_equal(width, 0);
+  assert_int_equal(mt_store_read(file, "/narrow", MT_INT64, 0, n, &stored), MT_OK);
   assert_int_equal(mt_store_get_i64(file, "n", &stored), MT_OK);
   assert_int_equal(stored, n);
   assert_int_equal(mt_store_get_f64(file, "half", &half), MT_OK);

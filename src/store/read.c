@@ -155,9 +155,9 @@ mt_status mt_store_read(mt_file *file, const char *name, mt_type type, int64_t f
   MT_REQUIRE(first >= 0 && count >= 0 && count <= rows - first, MT_ERR_IO,
              "%s: dataset %s has %lld rows, asked for %lld from row %lld", file->path,
              name, (long long)rows, (long long)count, (long long)first);
-  if (count == 0 || (width == 0 && rows == 0)) goto done;
-  hsize_t start[2] = {(hsize_t)first, 0}, counts[2] = {(hsize_t)count, (hsize_t)width};
   space = H5Dget_space(object);
+  if (count == 0 || H5Sget_simple_extent_npoints(space) == 0) goto done;
+  hsize_t start[2] = {(hsize_t)first, 0}, counts[2] = {(hsize_t)count, (hsize_t)width};
   memory = H5Screate_simple(width > 0 ? 2 : 1, counts, NULL);
   H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, counts, NULL);
   MT_HDF5(H5Dread(object, type == MT_TEXT ? text : mt_hdf5_memory_type(type), memory,

@@ -33,7 +33,8 @@ mt_status mt_store_create(const mt_comm *comm, const char *path,
 /**
  * Writes a dataset of all ranks' rows, in rank order.
  * count    this rank's rows; 0 is fine, all of 0 gives an empty dataset
- * width    columns of a two-dimensional dataset (the same on all ranks), 0 for a vector
+ * width    columns of a dataset with two dimensions, >= 0, the same on all ranks; 0 for a
+ *          vector
  * data     (count, width) of the dataset's type; MT_TEXT: char *const *, UTF-8, any length
  * Texts come before numbers: every MT_TEXT dataset of a file is written first (else
  * MT_ERR_ARG), since parallel HDF5 cannot write strings of variable length.

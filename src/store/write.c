@@ -214,13 +214,25 @@ done:
   return status;
 }
 
+/* A width of 0 may be that of a matrix without columns. */
+static int dimensions_of(const mt_dataset *dataset)
+{
+  return dataset->dimensions[1] != NULL ? 2 : 1;
+}
+
+/* Elements of a row. */
+static int64_t elements_of(const mt_dataset *dataset, int64_t width)
+{
+  return dimensions_of(dataset) == 2 ? width : 1;
+}
+
 /* Makes the dataset and its groups; the caller closes it. */
 static mt_status make_dataset(const mt_file *file, const mt_dataset *dataset,
                               int64_t rows, int64_t width, hid_t *object_out)
 {
   mt_status status = MT_OK;
   hsize_t sizes[2] = {(hsize_t)rows, (hsize_t)width};
-  hid_t object = -1, space = H5Screate_simple(width > 0 ? 2 : 1, sizes, NULL);
+  hid_t object = -1, space = H5Screate_simple(dimensions_of(dataset), sizes, NULL);
   hid_t link = H5Pcreate(H5P_LINK_CREATE), creation = H5Pcreate(H5P_DATASET_CREATE);
   hid_t text = mt_hdf5_text_type();
   H5Pset_create_intermediate_group(link, 1);
@@ -267,9 +279,9 @@ static mt_status write_numbers(const mt_comm *comm, mt_file *file,
 {
   mt_status status = MT_OK;
   int64_t first, total = count,
-                 row = (int64_t)mt_type_size(dataset->type) * (width > 0 ? width : 1);
-  int64_t each = slice_bytes / row > 0 ? slice_bytes / row : 1,
-          slices = (count + each - 1) / each;
+                 row = (int64_t)mt_type_size(dataset->type) * elements_of(dataset, width);
+  int64_t each = row > 0 && slice_bytes / row > 0 ? slice_bytes / row : 1,
+          slices = row > 0 ? (count + each - 1) / each : 0;
   hid_t object = -1, transfer = H5Pcreate(H5P_DATASET_XFER);
   const char nothing[8] = "";
   MT_TRY(to_numbers(comm, file));
@@ -320,7 +332,7 @@ static mt_status write_packed(const mt_file *file, hid_t object,
                               int64_t width, const char *packed)
 {
   mt_status status = MT_OK;
-  int64_t n = rows * (width > 0 ? width : 1);
+  int64_t n = rows * elements_of(dataset, width);
   const char **texts = NULL;
   hid_t type = mt_hdf5_text_type();
   MT_NEW(texts, n);
@@ -354,7 +366,7 @@ static mt_status write_texts(const mt_comm *comm, mt_file *file,
   hid_t object = -1;
   MT_NEW(blocks, comm->size);
   MT_TRY(mt_agree(
-      comm, pack_texts(count * (width > 0 ? width : 1), texts, &mine.bytes, &packed)));
+      comm, pack_texts(count * elements_of(dataset, width), texts, &mine.bytes, &packed)));
   MT_TRY(mt_allgather(comm, sizeof mine, &mine, blocks));
   for (int r = 0; r < comm->size; r++) total += blocks[r].rows;
   MT_TRY(mt_agree(comm, comm->rank == 0
