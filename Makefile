@@ -37,10 +37,9 @@ umap_SRC = src/umap/stage.c src/umap/layout.c src/umap/graph.c src/umap/fit_ab.c
 hdbscan_SRC = src/hdbscan/hdbscan.c src/hdbscan/spanning_tree_ref.c src/hdbscan/distinct.c \
 	src/hdbscan/linkage.c src/hdbscan/condense.c src/hdbscan/select.c src/hdbscan/stage.c
 
-backend_SRC = src/backend/cpu.c src/backend/cpu_umap_graph.c src/backend/cpu_umap_start.c \
+backend_SRC = src/backend/cpu.c src/backend/cpu_knn.c src/backend/cpu_umap_graph.c src/backend/cpu_umap_start.c \
 	src/backend/cpu_umap_epochs.c \
 	src/backend/cpu_kdtree.c src/backend/cpu_spanning_tree.c
-backend_SRC = src/backend/cpu.c src/backend/cpu_knn.c
 
 report_SRC = src/report/record.c src/report/versions.c src/report/labels.c src/report/text.c \
 	src/report/place.c src/report/map.c src/report/glyphs.c src/report/process.c \
