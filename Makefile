@@ -54,6 +54,7 @@ TESTS =
 TESTS += test_comm
 TESTS += test_store
 TESTS += test_layout
+TESTS += test_report
 TESTS += test_deck
 TESTS += test_hdbscan
 TESTS += test_knn

@@ -363,13 +363,16 @@ static void print_data(const mt_drawing *d, FILE *out)
 
 /* ---- map.gp ------------------------------------------------------------------------- */
 
-/* 'text', which gnuplot takes literally but for the quote itself. */
+/* 'text', which gnuplot takes literally but for the quote itself. It does not know that XML
+ * forbids ]]>, so a word joiner (of no width) breaks that. */
 static void print_quoted(const char *text, FILE *out)
 {
   putc('\'', out);
-  for (; *text != '\0'; text++) {
-    if (*text == '\'') putc('\'', out);
-    putc(*text, out);
+  for (const char *at = text; *at != '\0'; at++) {
+    if (*at == '\'') putc('\'', out);
+    if (*at == '>' && at - text >= 2 && at[-1] == ']' && at[-2] == ']')
+      fputs("\xE2\x81\xA0", out);
+    putc(*at, out);
   }
   putc('\'', out);
 }
@@ -410,13 +413,14 @@ static void print_title(const mt_drawing *d, FILE *out)
   else if (f->n_axes > 2)
     snprintf(axes, sizeof axes, "; axes 1 and 2 of %lld", (long long)f->n_axes);
   int64_t noise = mt_findings_noise(f);
-  snprintf(line, sizeof line,
-           "%lld topics from %lld period%s and %lld seed%s: %lld meta-topic%s, %.0f %% "
-           "noise%s",
-           (long long)f->n_topics, (long long)f->n_periods,
-           f->n_periods == 1 ? "" : "s", (long long)f->n_seeds,
-           f->n_seeds == 1 ? "" : "s", (long long)f->n_meta, f->n_meta == 1 ? "" : "s",
-           f->n_topics > 0 ? 100.0 * (double)noise / (double)f->n_topics : 0.0, axes);
+  snprintf(
+      line, sizeof line,
+      "%lld topic%s from %lld period%s and %lld seed%s: %lld meta-topic%s, %.0f %% "
+      "noise%s",
+      (long long)f->n_topics, f->n_topics == 1 ? "" : "s", (long long)f->n_periods,
+      f->n_periods == 1 ? "" : "s", (long long)f->n_seeds, f->n_seeds == 1 ? "" : "s",
+      (long long)f->n_meta, f->n_meta == 1 ? "" : "s",
+      f->n_topics > 0 ? 100.0 * (double)noise / (double)f->n_topics : 0.0, axes);
   print_text(d, title, 0.5 * d->width, 22 * u, "center",
              font_that_fits(title, 22 * u, room), "#202020", out);
   print_text(d, line, 0.5 * d->width, 49 * u, "center",

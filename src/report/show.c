@@ -54,9 +54,10 @@ static bool format_value(const json_t *value, char *text, size_t size)
 {
   if (json_is_integer(value))
     snprintf(text, size, "%lld", (long long)json_integer_value(value));
-  else if (json_is_real(value))
-    snprintf(text, size, "%.17g", json_real_value(value));
-  else if (json_is_boolean(value))
+  else if (json_is_real(value)) { /* with a point: "1.0" is a share, "1" a count */
+    int wrote = snprintf(text, size, "%.17g", json_real_value(value));
+    if (strpbrk(text, ".e") == NULL) snprintf(text + wrote, size - (size_t)wrote, ".0");
+  } else if (json_is_boolean(value))
     snprintf(text, size, "%s", json_is_true(value) ? "true" : "false");
   else
     return false;
