@@ -58,10 +58,12 @@ TESTS += test_report
 TESTS += test_deck
 TESTS += test_hdbscan
 TESTS += test_knn
+TESTS += test_command_line
 # whole programs: tests/program/NAME.sh
 PROGRAM_TESTS =
 # tests/fuzz/NAME.c, starting from the files in tests/fuzz/NAME/
 FUZZERS =
+FUZZERS += fuzz_deck
 
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 OPENMP = -fopenmp
@@ -183,6 +185,10 @@ PUBLIC_HEADERS = $(wildcard include/metatopics/*.h)
 DOCS = README.md LICENSE $(wildcard doc/*)
 INPUTS = $(wildcard inputs/*.xml)
 TO = $(DESTDIR)$(1)
+$(MAN): doc/metatopics.1.in $(BUILD)/metatopics
+	$(call say,MAN,$@)$(BUILD)/metatopics help --man >$@.part && \
+	  sed -e '/^@PARAMETERS@/{r $@.part' -e 'd}' -e 's/@VERSION@/$(VERSION)/' $< >$@
+
 install: all $(MAN)
 	install -d $(call TO,$(bindir)) $(call TO,$(mandir)/man1) $(call TO,$(docdir)) \
 	  $(call TO,$(datadir)/metatopics/inputs)

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "deck/locate.h"
 #include "deck/nearest.h"
+#include "deck/schema.h"
 #include "deck/table.h"
 
 #include <ctype.h>
@@ -416,6 +417,17 @@ done:
 
 /* ---- the schema ----------------------------------------------------------------------------- */
 
+static bool is_given(const void *context, const char *section, const char *name)
+{
+  const deck *d = context;
+  for (const xmlNode *node = xmlDocGetRootElement(d->doc)->children; node;
+       node = node->next)
+    if (node->type == XML_ELEMENT_NODE &&
+        xmlStrEqual(node->name, (const xmlChar *)section))
+      return xmlHasNsProp((xmlNode *)node, (const xmlChar *)name, NULL) != NULL;
+  return false;
+}
+
 static mt_status make_schema(deck *d, xmlRelaxNG **schema_out)
 {
   mt_status status = MT_OK;
@@ -425,7 +437,7 @@ static mt_status make_schema(deck *d, xmlRelaxNG **schema_out)
   FILE *out = open_memstream(&text, &size);
 
   MT_REQUIRE(out != NULL, MT_ERR_MEMORY, "no memory for the deck's schema");
-  mt_deck_schema(out);
+  mt_schema_write(out, is_given, d);
   fclose(out);
   parser = xmlRelaxNGNewMemParserCtxt(text, (int)size);
   MT_REQUIRE(parser != NULL, MT_ERR_MEMORY, "no memory for the deck's schema");
@@ -464,7 +476,8 @@ mt_status mt_deck_parse(const char *name, const char *xml, size_t size,
 {
   mt_status status = MT_OK;
   deck d = {.name = name, .xml = xml, .size = size};
-  locale_t before = uselocale(mt_plain_locale()); /* libxml2 reads numbers with sscanf */
+  locale_t before =
+      uselocale(mt_plain_locale()); /* libxml2 reads numbers with sscanf */
 
   MT_REQUIRE(size <= DECK_LARGEST, MT_ERR_INPUT, "%s: %zu bytes; a deck has at most %d",
              name, size, DECK_LARGEST);

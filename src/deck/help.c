@@ -146,9 +146,9 @@ void mt_parameters_manual(FILE *out)
     for (const mt_parameter *p = mt_parameter_table; p->section != NULL; p++) {
       if (!in_section(p, s->name)) continue;
       mt_parameter_allowed(p, allowed);
-      fprintf(out, ".TP\n.BR %s =\\(dq", p->name);
+      fprintf(out, ".TP\n.BR %s \"=\\(dq", p->name);
       write_man(out, p->text);
-      fputs("\\(dq\n", out);
+      fputs("\\(dq\"\n", out);
       write_man(out, p->help);
       fputs("\n.br\nAllowed: ", out);
       write_man(out, allowed);

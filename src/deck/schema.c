@@ -1,5 +1,6 @@
 /* The RELAX NG schema of a deck, from the table. It says no more and no less than
  * mt_parameter_read; the reader holds every deck against both. */
+#include "deck/schema.h"
 #include "deck/deck.h"
 #include "deck/table.h"
 
@@ -68,19 +69,21 @@ static void value(FILE *out, const mt_parameter *p)
   }
 }
 
-static void section(FILE *out, const char *name)
+static void section(FILE *out, const char *name, mt_is_given *is_given,
+                    const void *context)
 {
   fprintf(out, "  <optional><element name=\"%s\">\n", name);
   for (const mt_parameter *p = mt_parameter_table; p->section != NULL; p++) {
     if (strcmp(p->section, name) != 0) continue;
-    fprintf(out, "    <optional><attribute name=\"%s\">", p->name);
+    bool given = is_given != NULL && is_given(context, p->section, p->name);
+    fprintf(out, "    %s<attribute name=\"%s\">", given ? "" : "<optional>", p->name);
     value(out, p);
-    fputs("</attribute></optional>\n", out);
+    fprintf(out, "</attribute>%s\n", given ? "" : "</optional>");
   }
   fputs("  </element></optional>\n", out);
 }
 
-void mt_deck_schema(FILE *out)
+void mt_schema_write(FILE *out, mt_is_given *is_given, const void *context)
 {
   fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
         "<element name=\"metatopics\" xmlns=\"http://relaxng.org/ns/structure/1.0\"\n"
@@ -88,6 +91,11 @@ void mt_deck_schema(FILE *out)
         " <interleave>\n",
         out);
   for (const mt_section *s = mt_section_table; s->name != NULL; s++)
-    section(out, s->name);
+    section(out, s->name, is_given, context);
   fputs(" </interleave>\n</element>\n", out);
+}
+
+void mt_deck_schema(FILE *out)
+{
+  mt_schema_write(out, NULL, NULL);
 }
