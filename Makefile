@@ -55,6 +55,7 @@ TESTS += test_comm
 TESTS += test_store
 TESTS += test_layout
 TESTS += test_report
+TESTS += test_record
 TESTS += test_deck
 TESTS += test_hdbscan
 TESTS += test_knn

@@ -39,6 +39,8 @@ typedef struct mt_drawing {
   const mt_meta_topic *meta;
   double width, height, unit; /* unit: 1 on a page of 1200 x 900 */
   mt_box frame;
+  double *drawn;           /* (N, 2) positions after narrowing */
+  bool narrowed;           /* was an empty band drawn narrower? */
   double low[2], scale[2]; /* pixels from the frame's corner: (x - low) scale */
   double point_size;       /* radius */
   mt_point *points;        /* (N) */
@@ -57,6 +59,7 @@ static void drawing_destroy(mt_drawing *d)
       free(d->texts[which][i]);
     free(d->texts[which]);
   }
+  free(d->drawn);
   free(d->points);
   free(d->colours);
   free(d->order);
@@ -76,6 +79,56 @@ static void frame_page(mt_drawing *d, const mt_map_options *options)
                       fmax(d->height - top - bottom, 1.0)};
 }
 
+typedef struct mt_coordinate {
+  double value;
+  int64_t topic;
+} mt_coordinate;
+
+static int compare_coordinates(const void *a, const void *b)
+{
+  const mt_coordinate *x = a, *y = b;
+  if (x->value != y->value) return x->value < y->value ? -1 : 1;
+  return x->topic < y->topic ? -1 : x->topic > y->topic;
+}
+
+/* A group far from all others would leave the page to an empty band. How wide that is means
+ * nothing in UMAP, so no band without points takes more than so much of an axis. */
+static mt_status narrow_axis(mt_drawing *d, int axis)
+{
+  static const double widest = 0.15;
+  mt_status status = MT_OK;
+  const mt_findings *f = d->findings;
+  int64_t n = f->n_topics;
+  mt_coordinate *sorted = NULL;
+  MT_NEW(sorted, n);
+  for (int64_t i = 0; i < n; i++)
+    sorted[i] = (mt_coordinate){f->positions[2 * i + axis], i};
+  qsort(sorted, (size_t)n, sizeof *sorted, compare_coordinates);
+  double cut = 0.0,
+         most = n > 0 ? widest * (sorted[n - 1].value - sorted[0].value) : 0.0;
+  for (int64_t i = 0; i < n; i++) {
+    double gap = i > 0 ? sorted[i].value - sorted[i - 1].value : 0.0;
+    if (gap > most) cut += gap - most, d->narrowed = true;
+    d->drawn[2 * sorted[i].topic + axis] = sorted[i].value - cut;
+  }
+done:
+  free(sorted);
+  return status;
+}
+
+static mt_status narrow_bands(mt_drawing *d)
+{
+  enum { FEW = 30 }; /* so few points are bands and nothing else */
+  mt_status status = MT_OK;
+  const mt_findings *f = d->findings;
+  MT_NEW(d->drawn, 2 * f->n_topics);
+  memcpy(d->drawn, f->positions, 2 * (size_t)f->n_topics * sizeof *d->drawn);
+  for (int axis = 0; axis < 2 && f->n_topics >= FEW; axis++)
+    MT_TRY(narrow_axis(d, axis));
+done:
+  return status;
+}
+
 /* Both axes have one scale, since distances are what the map shows; but where a page would
  * stay empty, one may be stretched by half. */
 static void fit_points(mt_drawing *d)
@@ -86,7 +139,7 @@ static void fit_points(mt_drawing *d)
   double low[2] = {0, 0}, high[2] = {0, 0}, scale[2];
   for (int64_t i = 0; i < f->n_topics; i++)
     for (int axis = 0; axis < 2; axis++) {
-      double at = f->positions[2 * i + axis];
+      double at = d->drawn[2 * i + axis];
       low[axis] = i == 0 ? at : fmin(low[axis], at);
       high[axis] = i == 0 ? at : fmax(high[axis], at);
     }
@@ -112,9 +165,9 @@ static mt_status lay_points(mt_drawing *d)
   mt_status status = MT_OK;
   const mt_findings *f = d->findings;
   MT_NEW(d->points, f->n_topics);
+  MT_TRY(narrow_bands(d));
   fit_points(d);
-  for (int64_t i = 0; i < f->n_topics; i++)
-    d->points[i] = to_page(d, &f->positions[2 * i]);
+  for (int64_t i = 0; i < f->n_topics; i++) d->points[i] = to_page(d, &d->drawn[2 * i]);
   double crowd = sqrt(300.0 / ((double)f->n_topics + 1.0));
   d->point_size = d->unit * fmin(fmax(5.0 * crowd, 1.2), 5.0);
 done:
@@ -342,9 +395,10 @@ static void print_point(const mt_drawing *d, int64_t i, FILE *out)
   const mt_findings *f = d->findings;
   int64_t m = f->labels[i];
   mt_kind kind = m < 0 ? MT_KIND_PERSISTENT : d->meta[m].kind;
-  fprintf(out, "%.9g %.9g %.3f %d %d %lld %lld\n", f->positions[2 * i],
-          f->positions[2 * i + 1], m < 0 ? 0.6 : kind_scale[kind], kind_shape[kind],
-          m < 0 ? noise_colour : d->colours[m], (long long)m, (long long)i);
+  fprintf(out, "%.9g %.9g %.3f %d %d %lld %lld %.9g %.9g\n", d->drawn[2 * i],
+          d->drawn[2 * i + 1], m < 0 ? 0.6 : kind_scale[kind], kind_shape[kind],
+          m < 0 ? noise_colour : d->colours[m], (long long)m, (long long)i,
+          f->positions[2 * i], f->positions[2 * i + 1]);
 }
 
 /* Noise, two empty lines, then the members of meta-topics. */
@@ -352,7 +406,7 @@ static void print_data(const mt_drawing *d, FILE *out)
 {
   const mt_findings *f = d->findings;
   fputs("# The points of map.gp: first noise, then members of meta-topics.\n"
-        "# x y size shape colour meta_topic topic\n",
+        "# x y size shape colour meta_topic topic x_of_umap y_of_umap\n",
         out);
   for (int64_t i = 0; i < f->n_topics; i++)
     if (f->labels[i] < 0) print_point(d, i, out);
@@ -468,8 +522,10 @@ static void print_legend(const mt_drawing *d, FILE *out)
   if (wide > room) font *= room / wide, wide = room;
   print_entries(d, 0.5 * (d->width - wide), font, out);
   int64_t hidden = d->findings->n_meta - count_choice(d, 0) - count_choice(d, 1);
-  char text[160] =
-      "Distances between near points mean more than those between far ones.";
+  char text[200];
+  snprintf(text, sizeof text,
+           "Near points are alike; how far apart far ones are means less%s.",
+           d->narrowed ? ", and wide empty bands are drawn narrower" : "");
   if (hidden > 0)
     snprintf(text, sizeof text,
              "%lld of the smaller meta-topics have no label here for lack of room: see "
@@ -491,8 +547,8 @@ static void print_label(const mt_drawing *d, int64_t i, FILE *out)
     print_place(d, place->anchor.x, place->anchor.y, out);
     fputs(" to ", out);
     print_place(d, place->leader_end.x, place->leader_end.y, out);
-    fprintf(out, " nohead lw %.2f lc rgb '#%06X' back\n", d->unit,
-            (unsigned)mix(colour, 0x808080, 0.4));
+    fprintf(out, " nohead lw %.2f lc rgb '#50%06X' back\n", 0.8 * d->unit,
+            (unsigned)colour);
   }
   fputs("set object rectangle from ", out);
   print_place(d, box->x, box->y + box->h, out);
@@ -537,10 +593,14 @@ static void print_plot(const mt_drawing *d, FILE *out)
     fprintf(
         out,
         ", \\\n  'map.dat' index %d using 1:2:($3*%.3f):4:5 with points ps variable "
-        "pt variable lc rgb variable notitle, \\\n  '' index %d using "
-        "1:2:($3*%.3f):($4-1) "
-        "with points ps variable pt variable lc rgb '#A0000000' lw 0.5 notitle",
-        block, size, block, size);
+        "pt variable lc rgb variable notitle",
+        block, size);
+  if (noise < f->n_topics &&
+      d->point_size > 2.5 * d->unit) /* small ones would be all edge */
+    fprintf(out,
+            ", \\\n  '' index %d using 1:2:($3*%.3f):($4-1) with points ps variable "
+            "pt variable lc rgb '#A0000000' lw 0.5 notitle",
+            block, size);
   fputs("\n", out);
 }
 
