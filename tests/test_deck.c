@@ -272,6 +272,7 @@ static void test_seeds(void **state)
                                        {"0-5 3", "3 is there twice"},
                                        {"5-3", "a range runs backwards"},
                                        {"-1", "a number is out of range"},
+                                       {"-0", "a number is out of range"},
                                        {"4294967296", "a number is out of range"},
                                        {"0-1000000", "too many seeds"},
                                        {"0-4294967295", "too many seeds"},

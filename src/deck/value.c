@@ -284,30 +284,33 @@ static int by_value(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
+static mt_status parse_seed(const mt_parameter *p, const char *word, int64_t *out,
+                            char *why)
+{
+  if (word[0] >= '0' && word[0] <= '9' &&
+      parse_integer(word, p->low, p->high, out, why) == MT_OK)
+    return MT_OK;
+  bool number = is_integer(word) && word[0] != '+';
+  return wrong(why, number ? "a number is out of range"
+                           : "not a list of numbers and ranges");
+}
+
 /* "7" or "0-99": first, last; the text after it. */
 static mt_status parse_range(const mt_parameter *p, const char **text, int64_t *first,
                              int64_t *last, char *why)
 {
-  char word[48];
+  char word[48] = "";
   size_t length = strcspn(*text, " ");
-  if (length >= sizeof word) return wrong(why, "not a list of numbers and ranges");
-  memcpy(word, *text, length);
-  word[length] = '\0';
-  char *dash = strchr(word, '-');
-  const char *end = dash != NULL && dash > word ? dash + 1 : word;
-  if (end != word) *dash = '\0';
-  char inner[MT_SAID_LONGEST] = "";
-  if (parse_integer(word, p->low, p->high, first, inner) != MT_OK ||
-      parse_integer(end, p->low, p->high, last, inner) != MT_OK || word[0] == '+' ||
-      *end == '+') {
-    bool range = strcmp(inner, "out of range") == 0;
-    return wrong(why, range ? "a number is out of range"
-                            : "not a list of numbers and ranges");
-  }
-  if (*last < *first) return wrong(why, "a range runs backwards");
+  if (length < sizeof word) memcpy(word, *text, length);
+  char *dash = word[0] != '\0' ? strchr(word + 1, '-') : NULL;
+  if (dash != NULL) *dash = '\0';
+  mt_status status = parse_seed(p, word, first, why);
+  *last = *first;
+  if (status == MT_OK && dash != NULL) status = parse_seed(p, dash + 1, last, why);
+  if (status == MT_OK && *last < *first) status = wrong(why, "a range runs backwards");
   *text += length;
   *text += strspn(*text, " ");
-  return MT_OK;
+  return status;
 }
 
 static mt_status parse_seeds(const mt_parameter *p, const char *text,
