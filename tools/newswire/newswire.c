@@ -229,9 +229,9 @@ static int64_t put_sentence(paper *page, dice *d, const plan *p, const document 
   int64_t words = 8 + roll_below(d, 16), phrases = 0;
   for (int64_t i = 0; i < words; i++) {
     double kind = roll(d);
-    if (kind < 0.42)
+    if (kind < 0.50)
       put_word(page, roll_content(d, p, doc));
-    else if (kind < 0.80)
+    else if (kind < 0.83)
       put_word(page, roll_word(d, &p->function));
     else if (kind < 0.95)
       put_word(page, roll_word(d, &p->general));
@@ -253,7 +253,7 @@ static mt_status write_body(dice *d, const plan *p, const document *doc,
   paper page = {open_memstream(body_out, &size), 0};
   if (page.text == NULL) return mt_fail(MT_ERR_MEMORY, "out of memory");
   double u = roll(d);
-  int64_t length = 50 + (int64_t)(150 * u * u);
+  int64_t length = 60 + (int64_t)(180 * u * u);
   for (int64_t words = 0; words < length;) {
     words += put_sentence(&page, d, p, doc);
     if (words < length && roll(d) < 0.4) {
@@ -334,7 +334,7 @@ static mt_status make_document(const plan *p, int64_t number, dice *d, document 
   doc->has_body = kind < 0.9;
   doc->is_brief = !doc->has_body && kind < 0.97;
   doc->main = roll_subject(d, p, doc->period);
-  if (roll(d) < 0.25) doc->second = roll_subject(d, p, doc->period);
+  if (roll(d) < 0.2) doc->second = roll_subject(d, p, doc->period);
   mt_status status = write_title(d, p, doc, &doc->title);
   if (status == MT_OK) status = write_body(d, p, doc, &doc->body);
   return status;
@@ -523,7 +523,7 @@ static const struct argp_option options[] = {
     {"documents", 'n', "N", 0, "how many (2000)", 0},
     {"periods", 'p', "N", 0, "how many months (5)", 0},
     {"start", 's', "YYYY-MM", 0, "the first month (1987-02)", 0},
-    {"topics", 't', "N", 0, "topics that live in every month (8)", 0},
+    {"topics", 't', "N", 0, "topics that live in every month (7)", 0},
     {"local-topics", 'l', "N", 0, "topics that live in one month, over all months (10)",
      0},
     {"format", 'f', "sgml|jsonl", 0, "as Reuters-21578, or JSON Lines (sgml)", 0},
@@ -587,7 +587,7 @@ int main(int argc, char **argv)
 {
   static plan p = {.documents = 2000,
                    .periods = 5,
-                   .persistent = 8,
+                   .persistent = 7,
                    .local = 10,
                    .year = 1987,
                    .month = 1,
