@@ -62,6 +62,13 @@ TESTS += test_knn
 TESTS += test_command_line
 # whole programs: tests/program/NAME.sh
 PROGRAM_TESTS =
+PROGRAM_TESTS += newswire
+PROGRAM_TESTS += get_reuters
+PROGRAM_TESTS += format
+PROGRAM_TESTS += build_install
+PROGRAM_TESTS += build_dist
+# what they call: tests/NAME.c
+TEST_TOOLS = h5same check_planted
 # tests/fuzz/NAME.c, starting from the files in tests/fuzz/NAME/
 FUZZERS =
 FUZZERS += fuzz_deck
@@ -113,7 +120,7 @@ $(BUILD)/fuzz/%: $(BUILD)/tests/fuzz/%.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
-tests: $(TEST_PROGRAMS) $(BUILD)/metatopics $(TOOLS) $(BUILD)/tests/h5same
+tests: $(TEST_PROGRAMS) $(BUILD)/metatopics $(TOOLS) $(TEST_TOOLS:%=$(BUILD)/tests/%)
 fuzzers: $(FUZZERS:%=$(BUILD)/fuzz/%)
 
 # ---- setting up ----------------------------------------------------------------------

@@ -1,0 +1,14 @@
+# make install, staged and not, and make uninstall.
+. tests/program/lib.sh
+install_args=(BUILD="$BUILD" prefix=/opt/mt DESTDIR="$tmp/stage")
+make -s install "${install_args[@]}" >/dev/null
+cd "$tmp/stage"
+expect_file opt/mt/bin/metatopics opt/mt/share/man/man1/metatopics.1 \
+  opt/mt/share/doc/metatopics/{README.md,LICENSE} opt/mt/share/metatopics/inputs/{demo,reuters,every-parameter}.xml
+[ "$(ls "$tmp/stage")" = opt ] || fail "installed outside of prefix: $(ls "$tmp/stage")"
+opt/mt/bin/metatopics --version >"$tmp/version" || fail "the installed program does not start"
+grep -q '^metatopics ' "$tmp/version" || fail "--version says: $(cat "$tmp/version")"
+cd "$OLDPWD"
+make -s uninstall "${install_args[@]}" >/dev/null
+left=$(cd "$tmp/stage" && find . -type f)
+[ -z "$left" ] || fail "uninstall left $left"
