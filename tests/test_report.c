@@ -65,7 +65,7 @@ static void make_findings(int64_t n, int64_t n_terms, int64_t m, int64_t noise,
     f->terms[t] = copy_of(terms != NULL ? terms[t] : name);
   }
   for (int p = 0; p < 3; p++) {
-    char name[16];
+    char name[32];
     snprintf(name, sizeof name, "1987-0%d", p + 1);
     f->periods[p] = copy_of(name);
   }
