@@ -252,7 +252,7 @@ static int64_t check_places(int64_t n, bool one_place, double width)
     places[i].width[0] = width * (0.5 + unit((uint64_t)i, 9));
     places[i].width[1] = 40.0;
   }
-  assert_int_equal(mt_labels_place(frame, n, points, n, places), MT_OK);
+  assert_int_equal(mt_labels_place(frame, n, points, 3.0, n, places), MT_OK);
   for (int64_t i = 0; i < n; i++) {
     shortened += places[i].choice != 0;
     if (places[i].choice < 0) continue;

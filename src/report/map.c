@@ -73,7 +73,7 @@ static void frame_page(mt_drawing *d, const mt_map_options *options)
   d->width = (double)options->width;
   d->height = (double)options->height;
   d->unit = fmin(d->width / 1200.0, d->height / 900.0);
-  d->unit = fmin(fmax(d->unit, 0.4), 5.0);
+  d->unit = fmin(fmax(d->unit, 0.6), 5.0);
   double side = 14.0 * d->unit, top = 66.0 * d->unit, bottom = 62.0 * d->unit;
   d->frame = (mt_box){side, top, fmax(d->width - 2 * side, 1.0),
                       fmax(d->height - top - bottom, 1.0)};
@@ -355,8 +355,8 @@ static mt_status place_labels(mt_drawing *d)
   for (double font = largest; font >= smallest; font -= 1.0) {
     size_labels(d, font * d->unit);
     if (font > smallest && share_covered(d) > most_covered) continue;
-    MT_TRY(mt_labels_place(d->frame, d->findings->n_topics, d->points, d->n_labels,
-                           d->places));
+    MT_TRY(mt_labels_place(d->frame, d->findings->n_topics, d->points, d->point_size,
+                           d->n_labels, d->places));
     if (count_choice(d, 0) == d->n_labels) break;
   }
 done:

@@ -15,7 +15,7 @@ typedef struct placer {
   mt_box frame;
   int64_t columns, rows; /* of the raster of points */
   int32_t *below;        /* (rows + 1, columns + 1) points in cells above and left */
-  double point_cost;
+  double point_cost, radius;
   int64_t n;
   mt_label_place *labels;
 } placer;
@@ -76,9 +76,12 @@ done:
   return status;
 }
 
-/* Points in the cells that a box touches. */
-static double points_under(const placer *p, const mt_box *box)
+/* Points that a box touches, to a cell's accuracy. */
+static double points_under(const placer *p, const mt_box *label)
 {
+  double r = p->radius;
+  mt_box grown = {label->x - r, label->y - r, label->w + 2 * r, label->h + 2 * r};
+  const mt_box *box = &grown;
   int64_t wide = p->columns + 1;
   int64_t left = (int64_t)floor((box->x - p->frame.x) / CELL);
   int64_t right = (int64_t)floor((box->x + box->w - p->frame.x) / CELL) + 1;
@@ -187,10 +190,10 @@ static void settle(placer *p, int64_t i)
 }
 
 mt_status mt_labels_place(mt_box frame, int64_t n_points, const mt_point *points,
-                          int64_t n, mt_label_place *labels)
+                          double radius, int64_t n, mt_label_place *labels)
 {
   mt_status status = MT_OK;
-  placer p = {.frame = frame, .n = n, .labels = labels};
+  placer p = {.frame = frame, .radius = radius, .n = n, .labels = labels};
   MT_TRY(raster_points(&p, n_points, points));
   for (int64_t i = 0; i < n; i++) labels[i].choice = -1, labels[i].leader = false;
   for (int pass = 0; pass < PASSES; pass++)

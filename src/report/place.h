@@ -31,11 +31,11 @@ typedef struct mt_label_place {
  * Places n labels, those that come first first; then lets each move where it costs less. A
  * cost is the pixels between anchor and box, plus so much for each point or anchor that the
  * box covers and each box or line that its own line crosses. Deterministic.
- * points   (n_points) that should stay visible
+ * points   (n_points) that should stay visible, circles of `radius` pixels
  * Errors   MT_ERR_MEMORY
  */
 mt_status mt_labels_place(mt_box frame, int64_t n_points, const mt_point *points,
-                          int64_t n, mt_label_place *labels);
+                          double radius, int64_t n, mt_label_place *labels);
 
 bool mt_box_overlap(const mt_box *a, const mt_box *b);
 
