@@ -185,15 +185,15 @@ static void test_ties_and_kinds(void **state)
   assert_string_equal(meta[1].label, "term03, term04, term02");
   assert_int_equal(meta[1].frequent[3].term, 0);
   assert_true(meta[1].frequent[3].score == 0.5);
-  assert_int_equal(meta[0].kind, MT_KIND_SINGLE_FIT);
-  assert_int_equal(meta[1].kind, MT_KIND_LOCAL);
+  assert_int_equal(meta[0].kind, MT_META_SINGLE_FIT);
+  assert_int_equal(meta[1].kind, MT_META_LOCAL);
   assert_int_equal(meta[1].per_seed[0], 1);
   assert_int_equal(meta[1].per_seed[1], 1);
   assert_int_equal(meta[1].per_period[1], 2);
   mt_meta_topics_destroy(2, meta);
   f.period[0] = 2;
   assert_int_equal(mt_meta_topics_make(&f, &rows, &options, &meta), MT_OK);
-  assert_int_equal(meta[0].kind, MT_KIND_PERSISTENT);
+  assert_int_equal(meta[0].kind, MT_META_PERSISTENT);
   mt_meta_topics_destroy(2, meta);
   mt_findings_destroy(&f);
   free(matrix);

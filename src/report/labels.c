@@ -32,7 +32,7 @@ void mt_findings_destroy(mt_findings *findings)
   *findings = (mt_findings){0};
 }
 
-const char *mt_kind_name(mt_kind kind)
+const char *mt_meta_kind_name(mt_meta_kind kind)
 {
   static const char *const names[] = {"persistent", "local", "single-fit"};
   return names[kind];
@@ -45,7 +45,7 @@ int64_t mt_findings_noise(const mt_findings *findings)
   return noise;
 }
 
-int64_t mt_kind_count(int64_t n, const mt_meta_topic *meta, mt_kind kind)
+int64_t mt_meta_kind_count(int64_t n, const mt_meta_topic *meta, mt_meta_kind kind)
 {
   int64_t count = 0;
   for (int64_t m = 0; m < n; m++) count += meta[m].kind == kind;
@@ -76,11 +76,11 @@ done:
   return status;
 }
 
-static mt_kind kind_of(const mt_findings *f, const mt_meta_topic *meta)
+static mt_meta_kind kind_of(const mt_findings *f, const mt_meta_topic *meta)
 {
-  if (mt_count_used(f->n_periods, meta->per_period) > 1) return MT_KIND_PERSISTENT;
-  if (mt_count_used(f->n_seeds, meta->per_seed) > 1) return MT_KIND_LOCAL;
-  return MT_KIND_SINGLE_FIT;
+  if (mt_count_used(f->n_periods, meta->per_period) > 1) return MT_META_PERSISTENT;
+  if (mt_count_used(f->n_seeds, meta->per_seed) > 1) return MT_META_LOCAL;
+  return MT_META_SINGLE_FIT;
 }
 
 static mt_status collect_members(const mt_findings *f, mt_meta_topic *meta)

@@ -29,13 +29,14 @@ typedef struct mt_findings {
 } mt_findings;
 void mt_findings_destroy(mt_findings *findings); /* empties it; all 0 is fine */
 
-typedef enum mt_kind {
-  MT_KIND_PERSISTENT, /* found in several periods */
-  MT_KIND_LOCAL,      /* in one period, by several seeds */
-  MT_KIND_SINGLE_FIT, /* in one fit: it may be an accident of that fit */
-  MT_N_KINDS
-} mt_kind;
-const char *mt_kind_name(mt_kind kind); /* "persistent", "local", "single-fit" */
+typedef enum mt_meta_kind {
+  MT_META_PERSISTENT, /* found in several periods */
+  MT_META_LOCAL,      /* in one period, by several seeds */
+  MT_META_SINGLE_FIT, /* in one fit: it may be an accident of that fit */
+  MT_META_N_KINDS
+} mt_meta_kind;
+const char *
+mt_meta_kind_name(mt_meta_kind kind); /* "persistent", "local", "single-fit" */
 
 typedef struct mt_scored_term {
   int64_t term; /* in [0, V) */
@@ -45,7 +46,7 @@ typedef struct mt_scored_term {
 typedef struct mt_meta_topic {
   int64_t size;
   int64_t *members; /* (size) topics, ascending */
-  mt_kind kind;
+  mt_meta_kind kind;
   double persistence;
   double probability;       /* mean of the members' */
   int64_t n_terms;          /* how many of each of the next two */
@@ -82,7 +83,7 @@ void mt_meta_topics_destroy(int64_t n,
 int64_t mt_findings_noise(const mt_findings *findings);
 
 /* How many meta-topics are of a kind. */
-int64_t mt_kind_count(int64_t n, const mt_meta_topic *meta, mt_kind kind);
+int64_t mt_meta_kind_count(int64_t n, const mt_meta_topic *meta, mt_meta_kind kind);
 
 /* How many of n counts are not 0. */
 int64_t mt_count_used(int64_t n, const int64_t *counts);

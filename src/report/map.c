@@ -26,12 +26,13 @@ static const int32_t hues[N_HUES] = {0x0072B2, 0xD55E00, 0x009E73, 0xCC79A7,
 static const int32_t noise_colour = 0xB8B8B8;
 
 /* gnuplot's filled point types; the outline is the number before. */
-static const int kind_shape[MT_N_KINDS] = {7, 9, 13}; /* circle, triangle, diamond */
-static const double kind_scale[MT_N_KINDS] = {1.0, 1.15,
-                                              1.1}; /* to look equally large */
-static const char *const kind_meaning[MT_N_KINDS] = {"persistent: in several periods",
-                                                     "local: one period, several seeds",
-                                                     "single-fit: one fit only"};
+static const int kind_shape[MT_META_N_KINDS] = {7, 9,
+                                                13}; /* circle, triangle, diamond */
+static const double kind_scale[MT_META_N_KINDS] = {1.0, 1.15,
+                                                   1.1}; /* to look equally large */
+static const char *const kind_meaning[MT_META_N_KINDS] = {
+    "persistent: in several periods", "local: one period, several seeds",
+    "single-fit: one fit only"};
 
 /* Everything that is decided before a line of the script is written. Lengths in pixels. */
 typedef struct mt_drawing {
@@ -394,7 +395,7 @@ static void print_point(const mt_drawing *d, int64_t i, FILE *out)
 {
   const mt_findings *f = d->findings;
   int64_t m = f->labels[i];
-  mt_kind kind = m < 0 ? MT_KIND_PERSISTENT : d->meta[m].kind;
+  mt_meta_kind kind = m < 0 ? MT_META_PERSISTENT : d->meta[m].kind;
   fprintf(out, "%.9g %.9g %.3f %d %d %lld %lld %.9g %.9g\n", d->drawn[2 * i],
           d->drawn[2 * i + 1], m < 0 ? 0.6 : kind_scale[kind], kind_shape[kind],
           m < 0 ? noise_colour : d->colours[m], (long long)m, (long long)i,
@@ -501,9 +502,9 @@ static double print_entries(const mt_drawing *d, double x, double font, FILE *ou
   const mt_findings *f = d->findings;
   double wide = 0.0;
   char text[128];
-  for (int kind = 0; kind < MT_N_KINDS; kind++) {
+  for (int kind = 0; kind < MT_META_N_KINDS; kind++) {
     snprintf(text, sizeof text, "%s (%lld)", kind_meaning[kind],
-             (long long)mt_kind_count(f->n_meta, d->meta, kind));
+             (long long)mt_meta_kind_count(f->n_meta, d->meta, kind));
     wide += print_entry(d, text, kind_shape[kind], 1.2 * d->unit * kind_scale[kind],
                         "#404040", x + wide, font, out);
   }

@@ -77,9 +77,9 @@ static void add_metrics(const mt_findings *findings, const mt_meta_topic *meta,
 {
   json_object_set_new(metrics, "meta_topics", json_integer(findings->n_meta));
   json_object_set_new(metrics, "noise", json_integer(mt_findings_noise(findings)));
-  for (int kind = 0; kind < MT_N_KINDS; kind++)
-    json_object_set_new(metrics, mt_kind_name(kind),
-                        json_integer(mt_kind_count(findings->n_meta, meta, kind)));
+  for (int kind = 0; kind < MT_META_N_KINDS; kind++)
+    json_object_set_new(metrics, mt_meta_kind_name(kind),
+                        json_integer(mt_meta_kind_count(findings->n_meta, meta, kind)));
 }
 
 /* Ends with what was found, and where it lies. */

@@ -110,7 +110,7 @@ static mt_status print_meta_topic(const mt_findings *f, const mt_meta_topic *met
   mt_status status = MT_OK;
   fprintf(out, "%lld,", (long long)number);
   mt_csv_print(meta->label, out);
-  fprintf(out, ",%s,%lld,%lld,%lld,%.9g,%.9g,", mt_kind_name(meta->kind),
+  fprintf(out, ",%s,%lld,%lld,%lld,%.9g,%.9g,", mt_meta_kind_name(meta->kind),
           (long long)meta->size,
           (long long)mt_count_used(f->n_periods, meta->per_period),
           (long long)mt_count_used(f->n_seeds, meta->per_seed), meta->persistence,
@@ -231,7 +231,7 @@ static json_t *meta_json(const mt_findings *f, const mt_meta_topic *meta,
       method == MT_LABEL_C_TF_IDF ? meta->distinct : meta->frequent;
   return json_pack("{s:I, s:s, s:s, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o}",
                    "meta_topic", (json_int_t)number, "label", meta->label, "kind",
-                   mt_kind_name(meta->kind), "size", (json_int_t)meta->size,
+                   mt_meta_kind_name(meta->kind), "size", (json_int_t)meta->size,
                    "persistence", meta->persistence, "probability", meta->probability,
                    "terms", terms_json(f, meta, chosen), "frequency",
                    terms_json(f, meta, meta->frequent), "c_tf_idf",
@@ -266,9 +266,9 @@ static json_t *numbers_json(int64_t n, const int64_t *numbers)
 static json_t *kinds_json(const mt_findings *f, const mt_meta_topic *meta)
 {
   json_t *kinds = json_object();
-  for (int kind = 0; kind < MT_N_KINDS; kind++)
-    json_object_set_new(kinds, mt_kind_name(kind),
-                        json_integer(mt_kind_count(f->n_meta, meta, kind)));
+  for (int kind = 0; kind < MT_META_N_KINDS; kind++)
+    json_object_set_new(kinds, mt_meta_kind_name(kind),
+                        json_integer(mt_meta_kind_count(f->n_meta, meta, kind)));
   return kinds;
 }
 
