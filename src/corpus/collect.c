@@ -1,0 +1,254 @@
+#include "corpus/collect.h"
+#include "corpus/tokens.h"
+
+#include <ctype.h>
+
+/* ---- which periods are wanted ---------------------------------------------------------------- */
+
+static int by_key(const void *a, const void *b)
+{
+  int64_t one = *(const int64_t *)a, other = *(const int64_t *)b;
+  return (one > other) - (one < other);
+}
+
+static mt_status read_wanted(mt_collection *c)
+{
+  mt_status status = MT_OK;
+  static const char *const examples[] = {"1987-03", "1987", "1987-Q1", "1987-W09",
+                                         "1987-03-17"};
+  const char *at = c->options->periods;
+  int64_t capacity = 0;
+  if (at == NULL || strcmp(at, "all") == 0) return MT_OK;
+  for (;;) {
+    at += strspn(at, " \t\r\n,");
+    size_t size = strcspn(at, " \t\r\n,");
+    if (size == 0) break;
+    MT_GROW(c->wanted, capacity, c->n_wanted + 1);
+    MT_REQUIRE(mt_period_named(c->options->period, at, size, &c->wanted[c->n_wanted]),
+               MT_ERR_INPUT,
+               "corpus.periods: \"%.*s\" is not the name of a period; write it as %s, or "
+               "\"all\"",
+               (int)size, at, examples[c->options->period]);
+    c->n_wanted++;
+    at += size;
+  }
+  MT_REQUIRE(c->n_wanted > 0, MT_ERR_INPUT, "corpus.periods is empty; write names, or \"all\"");
+  qsort(c->wanted, (size_t)c->n_wanted, sizeof *c->wanted, by_key);
+done:
+  return status;
+}
+
+static bool is_wanted(const mt_collection *c, int64_t key)
+{
+  return c->wanted == NULL ||
+         bsearch(&key, c->wanted, (size_t)c->n_wanted, sizeof key, by_key) != NULL;
+}
+
+/* ---- tallies --------------------------------------------------------------------------------- */
+
+/* The tally of a period; a new one if there is none yet. */
+static mt_status tally_of(mt_collection *c, int64_t key, mt_tally **out)
+{
+  mt_status status = MT_OK;
+  int64_t low = 0, high = c->n_tallies;
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    if (c->tallies[middle].key < key) low = middle + 1;
+    else high = middle;
+  }
+  if (low == c->n_tallies || c->tallies[low].key != key) {
+    MT_GROW(c->tallies, c->tallies_capacity, c->n_tallies + 1);
+    memmove(c->tallies + low + 1, c->tallies + low,
+            (size_t)(c->n_tallies - low) * sizeof *c->tallies);
+    c->tallies[low] = (mt_tally){.key = key};
+    c->n_tallies++;
+  }
+  *out = &c->tallies[low];
+done:
+  return status;
+}
+
+/* ---- documents ------------------------------------------------------------------------------- */
+
+static mt_status add_term(mt_collection *c, int64_t number)
+{
+  mt_status status = MT_OK;
+  MT_GROW(c->df, c->df_capacity, number + 1);
+  MT_GROW(c->tf, c->tf_capacity, number + 1);
+  MT_GROW(c->last, c->last_capacity, number + 1);
+  MT_GROW(c->where, c->where_capacity, number + 1);
+  c->df[number] = c->tf[number] = 0;
+  c->last[number] = -1;
+done:
+  return status;
+}
+
+static mt_status on_token(void *context, const char *bytes, size_t size)
+{
+  mt_status status = MT_OK;
+  mt_collection *c = context;
+  int64_t before = c->terms.n, number;
+  MT_TRY(mt_terms_add(&c->terms, bytes, size, &number));
+  if (number == before) MT_TRY(add_term(c, number));
+  c->tf[number]++;
+  if (c->last[number] == c->n_documents) {
+    c->entries[c->where[number]].count++;
+    return MT_OK;
+  }
+  MT_GROW(c->entries, c->entries_capacity, c->n_entries + 1);
+  c->entries[c->n_entries] = (mt_entry){(int32_t)number, 1};
+  c->last[number] = c->n_documents;
+  c->where[number] = c->n_entries++;
+  c->df[number]++;
+done:
+  return status;
+}
+
+static mt_status add_text(mt_collection *c, mt_span text, int64_t *size_out)
+{
+  mt_status status = MT_OK;
+  MT_TRY(mt_buffer_add(&c->texts, text.at != NULL ? text.at : "", text.size));
+  char *copy = c->texts.bytes + c->texts.size - text.size;
+  for (size_t i = 0; i < text.size; i++)
+    if (copy[i] == '\0') copy[i] = ' ';
+  *size_out = (int64_t)text.size;
+done:
+  return status;
+}
+
+static mt_status add_document(mt_collection *c, int64_t period, const mt_record *record)
+{
+  mt_status status = MT_OK;
+  MT_GROW(c->documents, c->documents_capacity, c->n_documents + 1);
+  mt_document *document = &c->documents[c->n_documents];
+  *document = (mt_document){.period = period, .member = c->member, .piece = c->piece};
+  document->text = c->texts.size;
+  document->first_entry = c->n_entries;
+  MT_TRY(add_text(c, record->id, &document->id_size));
+  MT_TRY(add_text(c, record->title, &document->title_size));
+  MT_TRY(mt_tokenize(record->text.at, record->text.size, c->options->lowercase, &c->scratch,
+                     on_token, c));
+  document->n_entries = c->n_entries - document->first_entry;
+  c->n_documents++;
+done:
+  return status;
+}
+
+/* Why a record gives no document; its period, where that is known (tally_out else NULL). */
+static mt_status judge(mt_collection *c, const mt_record *record, mt_skip *skip_out,
+                       mt_tally **tally_out)
+{
+  mt_status status = MT_OK;
+  mt_date date;
+  int64_t key;
+  *tally_out = NULL;
+  *skip_out = record->skip;
+  if (record->skip != MT_SKIP_NONE) return MT_OK;
+  *skip_out = MT_SKIP_NO_DATE;
+  if (record->date.at == NULL || mt_span_trim(record->date).size == 0) return MT_OK;
+  *skip_out = MT_SKIP_UNREADABLE_DATE;
+  if (!mt_date_read(record->date.at, record->date.size, &date)) return MT_OK;
+  if (!mt_period_of(c->options->period, &date, &key)) return MT_OK;
+  *skip_out = MT_SKIP_OUTSIDE_PERIODS;
+  if (!is_wanted(c, key)) return MT_OK;
+  MT_TRY(tally_of(c, key, tally_out));
+  *skip_out = record->text.at == NULL                      ? MT_SKIP_NO_BODY
+              : mt_span_trim(record->text).size == 0 ? MT_SKIP_EMPTY_BODY
+                                                           : MT_SKIP_NONE;
+done:
+  return status;
+}
+
+static mt_status on_record(void *context, const mt_record *record)
+{
+  mt_status status = MT_OK;
+  mt_collection *c = context;
+  mt_tally *tally;
+  mt_skip skip;
+  MT_TRY(judge(c, record, &skip, &tally));
+  c->n_records++;
+  if (skip != MT_SKIP_NONE) {
+    c->skipped[skip]++;
+    if (tally != NULL) tally->skipped++;
+    return MT_OK;
+  }
+  tally->n_documents++;
+  if (!c->count_only) MT_TRY(add_document(c, tally->key, record));
+done:
+  return status;
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+/* Documents that begin in the bytes: what the reader must have given. */
+static int64_t count_openings(const char *bytes, size_t size)
+{
+  static const char opening[] = "<REUTERS";
+  const size_t length = sizeof opening - 1;
+  int64_t n = 0;
+  for (const char *at = bytes, *end = bytes + size;;) {
+    at = memmem(at, (size_t)(end - at), opening, length);
+    if (at == NULL) return n;
+    at += length;
+    n += at == end || *at == '>' || isspace((unsigned char)*at);
+  }
+}
+
+static mt_status on_piece(void *context, int64_t member, const mt_piece *piece)
+{
+  mt_status status = MT_OK;
+  mt_collection *c = context;
+  static mt_status (*const readers[])(const mt_piece *, const mt_corpus_options *, mt_sink,
+                                      void *) = {
+      [MT_FORMAT_REUTERS_SGML] = mt_reader_sgml,
+      [MT_FORMAT_JSONL] = mt_reader_jsonl,
+      [MT_FORMAT_CSV] = mt_reader_csv,
+      [MT_FORMAT_TEXT] = mt_reader_text};
+  int64_t before = c->n_records;
+  c->member = member;
+  c->piece = piece->offset;
+  MT_TRY(readers[c->format](piece, c->options, on_record, c));
+  if (c->format == MT_FORMAT_REUTERS_SGML) {
+    int64_t held = count_openings(piece->bytes, piece->size), read = c->n_records - before;
+    MT_REQUIRE(read >= held, MT_ERR_INTERNAL, "%s: %lld documents from byte %lld on, %lld read",
+               piece->name, (long long)held, (long long)piece->offset, (long long)read);
+  }
+done:
+  return status;
+}
+
+mt_status mt_collect(mt_collection *collection, const mt_source *source, int rank, int size,
+                     size_t piece_bytes, mt_members *members_out)
+{
+  collection->format = source->format;
+  return mt_intake(source, rank, size, piece_bytes, on_piece, collection, members_out);
+}
+
+mt_status mt_collection_open(const mt_corpus_options *options, bool count_only,
+                             mt_collection *out)
+{
+  mt_status status = MT_OK;
+  mt_collection c = {.options = options, .count_only = count_only};
+  MT_TRY(read_wanted(&c));
+  *out = c;
+  memset(&c, 0, sizeof c);
+done:
+  mt_collection_close(&c);
+  return status;
+}
+
+void mt_collection_close(mt_collection *c)
+{
+  free(c->wanted);
+  free(c->documents);
+  free(c->entries);
+  free(c->df);
+  free(c->tf);
+  free(c->last);
+  free(c->where);
+  free(c->tallies);
+  mt_terms_destroy(&c->terms);
+  mt_buffer_destroy(&c->texts);
+  mt_buffer_destroy(&c->scratch);
+  memset(c, 0, sizeof *c);
+}

@@ -1,0 +1,213 @@
+#include "corpus/decode.h"
+#include "corpus/readers.h"
+
+#include <csv.h>
+#include <stdio.h>
+
+enum { COLUMN_ID, COLUMN_DATE, COLUMN_TITLE, COLUMN_TEXT, COLUMNS };
+
+typedef struct csv_reader {
+  const mt_piece *piece;
+  const mt_corpus_options *options;
+  mt_sink sink;
+  void *context;
+  mt_decoder decoder;
+  struct csv_parser parser;
+  bool parser_open;
+  mt_buffer row;             /* the fields of the row so far, one after the other */
+  int64_t *ends, n_fields, ends_capacity;
+  int64_t where[COLUMNS];    /* column of each field; -1: there is none */
+  int64_t n_columns;         /* of the header; 0: it was not read yet */
+  size_t row_at, next_at;    /* where this row begins; where the next bytes do */
+  mt_buffer values[COLUMNS]; /* decoded */
+  mt_status status;          /* of the callbacks, which cannot return one */
+} csv_reader;
+
+static mt_status damaged(csv_reader *reader, mt_skip skip, const char *what,
+                         const char *detail)
+{
+  return mt_piece_damaged(reader->piece, reader->options, reader->sink, reader->context,
+                          skip, reader->row_at, reader->row_at, what, detail);
+}
+
+static mt_span raw_field(const csv_reader *reader, int64_t column)
+{
+  int64_t first = column == 0 ? 0 : reader->ends[column - 1];
+  return (mt_span){reader->row.bytes + first, (size_t)(reader->ends[column] - first)};
+}
+
+/* ---- the header ------------------------------------------------------------------------ */
+
+static int64_t find_column(const csv_reader *reader, const char *name)
+{
+  for (int64_t c = 0; c < reader->n_fields; c++) {
+    mt_span title = mt_span_trim(raw_field(reader, c));
+    if (title.size == strlen(name) && memcmp(title.at, name, title.size) == 0) return c;
+  }
+  return -1;
+}
+
+static mt_status read_header(csv_reader *reader)
+{
+  const mt_corpus_options *options = reader->options;
+  const char *const names[COLUMNS] = {options->id_field, options->date_field,
+                                      options->title_field, options->text_field};
+  for (int f = 0; f < COLUMNS; f++) reader->where[f] = find_column(reader, names[f]);
+  reader->n_columns = reader->n_fields;
+  for (int f = COLUMN_DATE; f < COLUMNS; f += COLUMN_TEXT - COLUMN_DATE)
+    if (reader->where[f] < 0)
+      return mt_fail(MT_ERR_INPUT,
+                     "%s: no column \"%s\" in the header: %.*s; name the columns with "
+                     "corpus.date_field and corpus.text_field",
+                     reader->piece->name, names[f],
+                     (int)strcspn(reader->piece->bytes, "\r\n"), reader->piece->bytes);
+  return MT_OK;
+}
+
+/* ---- rows -------------------------------------------------------------------------------- */
+
+static mt_status decode_value(csv_reader *reader, int f, mt_span *out, bool *valid_out)
+{
+  mt_status status = MT_OK;
+  mt_span text;
+  *valid_out = true;
+  if (reader->where[f] < 0) return MT_OK;
+  MT_TRY(mt_decode(&reader->decoder, raw_field(reader, reader->where[f]), &text, valid_out));
+  if (!*valid_out) goto done;
+  mt_buffer *value = &reader->values[f];
+  value->size = 0;
+  MT_TRY(mt_buffer_add(value, text.at, text.size));
+  *out = (mt_span){value->bytes, (size_t)value->size};
+done:
+  return status;
+}
+
+static mt_status place_id(csv_reader *reader, const mt_record *record, mt_span *out)
+{
+  mt_status status = MT_OK;
+  mt_buffer *value = &reader->values[COLUMN_ID];
+  char place[32];
+  int length = snprintf(place, sizeof place, "@%lld", (long long)record->offset);
+  value->size = 0;
+  MT_TRY(mt_buffer_add(value, reader->piece->name, strlen(reader->piece->name)));
+  MT_TRY(mt_buffer_add(value, place, (size_t)length));
+  *out = (mt_span){value->bytes, (size_t)value->size};
+done:
+  return status;
+}
+
+static mt_status read_row(csv_reader *reader)
+{
+  mt_status status = MT_OK;
+  mt_record record = {.offset = reader->piece->offset + (int64_t)reader->row_at};
+  mt_span *const out[COLUMNS] = {&record.id, &record.date, &record.title, &record.text};
+  char counts[96];
+
+  if (reader->n_columns == 0) return read_header(reader);
+  if (reader->n_fields != reader->n_columns) {
+    snprintf(counts, sizeof counts, "%lld fields where the header has %lld",
+             (long long)reader->n_fields, (long long)reader->n_columns);
+    return damaged(reader, MT_SKIP_DAMAGED, "a row of %s", counts);
+  }
+  for (int f = 0; f < COLUMNS; f++) {
+    bool valid;
+    MT_TRY(decode_value(reader, f, out[f], &valid));
+    if (!valid)
+      return damaged(reader, MT_SKIP_ENCODING,
+                     "a row that is not %s text (corpus.encoding names another)",
+                     reader->decoder.name);
+  }
+  if (record.date.size == 0) record.date.at = NULL; /* an empty field is no date */
+  if (record.id.size == 0) MT_TRY(place_id(reader, &record, &record.id));
+  MT_TRY(reader->sink(reader->context, &record));
+done:
+  return status;
+}
+
+/* ---- libcsv's callbacks ------------------------------------------------------------------ */
+
+static mt_status add_field(csv_reader *reader, const void *bytes, size_t size)
+{
+  mt_status status = MT_OK;
+  MT_TRY(mt_buffer_add(&reader->row, bytes, size));
+  MT_GROW(reader->ends, reader->ends_capacity, reader->n_fields + 1);
+  reader->ends[reader->n_fields++] = reader->row.size;
+done:
+  return status;
+}
+
+static void on_field(void *bytes, size_t size, void *context)
+{
+  csv_reader *reader = context;
+  if (reader->status == MT_OK) reader->status = add_field(reader, bytes, size);
+}
+
+static void on_row(int end, void *context)
+{
+  csv_reader *reader = context;
+  (void)end;
+  if (reader->status == MT_OK && reader->n_fields > 0) reader->status = read_row(reader);
+  reader->row.size = 0;
+  reader->n_fields = 0;
+  reader->row_at = reader->next_at;
+}
+
+/* ---- the file ---------------------------------------------------------------------------- */
+
+static unsigned char separator(const char *bytes, size_t size)
+{
+  const char *end = memchr(bytes, '\n', size);
+  size_t line = end != NULL ? (size_t)(end - bytes) : size;
+  if (memchr(bytes, ',', line) != NULL) return ',';
+  if (memchr(bytes, '\t', line) != NULL) return '\t';
+  return memchr(bytes, ';', line) != NULL ? ';' : ',';
+}
+
+/* A line at a time, so that it is known where a row begins. */
+static mt_status parse(csv_reader *reader, size_t at)
+{
+  const mt_piece *piece = reader->piece;
+  reader->row_at = at;
+  while (at < piece->size) {
+    const char *end = memchr(piece->bytes + at, '\n', piece->size - at);
+    size_t size = (end != NULL ? (size_t)(end + 1 - piece->bytes) : piece->size) - at;
+    reader->next_at = at + size;
+    size_t took = csv_parse(&reader->parser, piece->bytes + at, size, on_field, on_row, reader);
+    if (reader->status != MT_OK) return reader->status;
+    if (took != size && csv_error(&reader->parser) != CSV_EPARSE)
+      return mt_fail(MT_ERR_MEMORY, "%s: %s", piece->name,
+                     csv_strerror(csv_error(&reader->parser)));
+    if (took != size) /* with strict alone */
+      return damaged(reader, MT_SKIP_DAMAGED, "a quote inside a field%s", "");
+    at += size;
+    if (reader->n_fields == 0 && reader->row.size == 0 && !reader->parser.quoted)
+      reader->row_at = at; /* a blank line, or the \n of \r\n */
+  }
+  if (csv_fini(&reader->parser, on_field, on_row, reader) != 0)
+    return damaged(reader, MT_SKIP_DAMAGED, "a quote that is opened here is not closed%s", "");
+  return reader->status;
+}
+
+mt_status mt_reader_csv(const mt_piece *piece, const mt_corpus_options *options,
+                        mt_sink sink, void *context)
+{
+  mt_status status = MT_OK;
+  csv_reader reader = {.piece = piece, .options = options, .sink = sink, .context = context};
+  size_t at = piece->size >= 3 && memcmp(piece->bytes, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+
+  unsigned char mode = options->strict ? CSV_STRICT | CSV_STRICT_FINI : CSV_STRICT_FINI;
+
+  MT_TRY(mt_decoder_open(options->encoding, MT_FALLBACK_NONE, &reader.decoder));
+  MT_REQUIRE(csv_init(&reader.parser, mode) == 0, MT_ERR_LIBRARY, "csv_init failed");
+  reader.parser_open = true;
+  csv_set_blk_size(&reader.parser, (size_t)1 << 20); /* its buffer grows by this */
+  csv_set_delim(&reader.parser, separator(piece->bytes + at, piece->size - at));
+  MT_TRY(parse(&reader, at));
+done:
+  if (reader.parser_open) csv_free(&reader.parser);
+  for (int f = 0; f < COLUMNS; f++) mt_buffer_destroy(&reader.values[f]);
+  mt_buffer_destroy(&reader.row);
+  free(reader.ends);
+  mt_decoder_close(&reader.decoder);
+  return status;
+}

@@ -1,0 +1,80 @@
+#include "corpus/stop_words.h"
+#include "corpus/tokens.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static const char *const english[] = {
+#include "corpus/stop_words.inc"
+};
+
+static mt_status add_word(void *context, const char *bytes, size_t size)
+{
+  int64_t number;
+  return mt_terms_add(context, bytes, size, &number);
+}
+
+static mt_status add_english(mt_terms *out)
+{
+  mt_status status = MT_OK;
+  for (size_t w = 0; w < sizeof english / sizeof english[0]; w++)
+    MT_TRY(add_word(out, english[w], strlen(english[w])));
+done:
+  return status;
+}
+
+static mt_status read_all(const char *path, mt_buffer *out)
+{
+  mt_status status = MT_OK;
+  FILE *file = fopen(path, "rb");
+  size_t got;
+  MT_REQUIRE(file != NULL, MT_ERR_INPUT,
+             "corpus.stop_words=\"%s\": %s; give \"none\", \"english\" or a file with a word "
+             "a line",
+             path, strerror(errno));
+  do {
+    MT_TRY(mt_buffer_reserve(out, 1 << 16));
+    got = fread(out->bytes + out->size, 1, 1 << 16, file);
+    out->size += (int64_t)got;
+  } while (got > 0);
+  MT_REQUIRE(!ferror(file), MT_ERR_INPUT, "corpus.stop_words=\"%s\": cannot be read", path);
+done:
+  if (file != NULL) fclose(file);
+  return status;
+}
+
+static mt_status share(const mt_comm *comm, const char *path, mt_buffer *words)
+{
+  mt_status status = MT_OK;
+  MT_TRY(mt_agree(comm, comm->rank == 0 ? read_all(path, words) : MT_OK));
+  int64_t size = words->size;
+  MT_TRY(mt_bcast(comm, 0, sizeof size, &size));
+  if (comm->rank != 0) status = mt_buffer_reserve(words, (size_t)size + 1);
+  MT_TRY(mt_agree(comm, status));
+  MT_TRY(mt_bcast(comm, 0, (size_t)size, words->bytes));
+  words->size = size;
+done:
+  return status;
+}
+
+mt_status mt_stop_words_load(const mt_comm *comm, const mt_corpus_options *options,
+                             mt_terms *out)
+{
+  mt_status status = MT_OK;
+  mt_terms words = {0};
+  mt_buffer text = {0}, scratch = {0};
+  if (strcmp(options->stop_words, "english") == 0) {
+    MT_TRY(mt_agree(comm, add_english(&words)));
+  } else if (strcmp(options->stop_words, "none") != 0) {
+    MT_TRY(share(comm, options->stop_words, &text));
+    MT_TRY(mt_agree(comm, mt_tokenize(text.bytes, (size_t)text.size, options->lowercase,
+                                      &scratch, add_word, &words)));
+  }
+  *out = words;
+  memset(&words, 0, sizeof words);
+done:
+  mt_terms_destroy(&words);
+  mt_buffer_destroy(&text);
+  mt_buffer_destroy(&scratch);
+  return status;
+}
