@@ -37,13 +37,17 @@ static int by_run(const void *a, const void *b)
   return order != 0 ? order : compare(one->piece, other->piece);
 }
 
-static mt_status local_runs(const order_context *c, int rank, const int64_t *order,
-                            int64_t *n_out, document_run **runs_out)
+/* This rank's documents by period, place and offset, and the runs of them. */
+static mt_status local_runs(order_context *c, int rank, int64_t **order_out, int64_t *n_out,
+                            document_run **runs_out)
 {
   mt_status status = MT_OK;
   document_run *runs = NULL;
-  int64_t n = 0, capacity = 0;
-  for (int64_t i = 0; i < c->collection->n_documents; i++) {
+  int64_t n = 0, capacity = 0, *order = NULL, n_documents = c->collection->n_documents;
+  MT_NEW(order, n_documents);
+  for (int64_t i = 0; i < n_documents; i++) order[i] = i;
+  qsort_r(order, (size_t)n_documents, sizeof *order, by_document, c);
+  for (int64_t i = 0; i < n_documents; i++) {
     const mt_document *document = &c->collection->documents[order[i]];
     document_run run = {.period = document->period, .place = c->place[document->member],
                         .piece = document->piece, .count = 1, .rank = rank, .first = i};
@@ -56,9 +60,12 @@ static mt_status local_runs(const order_context *c, int rank, const int64_t *ord
   }
   *n_out = n;
   *runs_out = runs;
+  *order_out = order;
   runs = NULL;
+  order = NULL;
 done:
   free(runs);
+  free(order);
   return status;
 }
 
@@ -89,22 +96,24 @@ done:
 }
 
 mt_status mt_arrange_positions(const mt_comm *comm, const mt_collection *collection,
-                               const int64_t *place, int64_t *out)
+                               const int64_t *place, int64_t **positions_out)
 {
   mt_status status = MT_OK;
   order_context c = {collection, place};
-  int64_t *order = NULL, n_mine = 0, n_all = 0, position = 0;
+  int64_t *order = NULL, *out = NULL, n_mine = 0, n_all = 0, position = 0;
   document_run *mine = NULL, *all = NULL;
 
-  MT_NEW(order, collection->n_documents);
-  for (int64_t i = 0; i < collection->n_documents; i++) order[i] = i;
-  qsort_r(order, (size_t)collection->n_documents, sizeof *order, by_document, &c);
-  MT_TRY(mt_agree(comm, local_runs(&c, comm->rank, order, &n_mine, &mine)));
+  MT_TRY(mt_agree(comm, local_runs(&c, comm->rank, &order, &n_mine, &mine)));
+  MT_TRY(mt_agree(comm, mt_memory_new(collection->n_documents, sizeof *out, "positions",
+                                      (void **)&out)));
   MT_TRY(gather_runs(comm, n_mine, mine, &n_all, &all));
   for (int64_t r = 0; r < n_all; position += all[r++].count)
     for (int64_t i = 0; all[r].rank == comm->rank && i < all[r].count; i++)
       out[order[all[r].first + i]] = position + i;
+  *positions_out = out;
+  out = NULL;
 done:
+  free(out);
   free(order);
   free(mine);
   free(all);

@@ -8,10 +8,10 @@
  * The position of each of this rank's documents among all: by period, then by member's
  * place, then as in the member. Collective.
  * place     (members) of mt_members_order
- * out       (collection->n_documents)
+ * positions_out  (collection->n_documents) owned by the caller
  */
 mt_status mt_arrange_positions(const mt_comm *comm, const mt_collection *collection,
-                               const int64_t *place, int64_t *out);
+                               const int64_t *place, int64_t **positions_out);
 
 /**
  * Sends each document to the rank that owns its position. Collective.

@@ -233,6 +233,19 @@ done:
   return status;
 }
 
+static mt_status place_members(const mt_members *members, int64_t **place_out)
+{
+  mt_status status = MT_OK;
+  int64_t *place = NULL;
+  MT_NEW(place, members->n);
+  MT_TRY(mt_members_order(members, place));
+  *place_out = place;
+  place = NULL;
+done:
+  free(place);
+  return status;
+}
+
 mt_status mt_corpus_build(const mt_comm *comm, const mt_corpus_options *options,
                           size_t piece_bytes, mt_built *built_out)
 {
@@ -245,10 +258,8 @@ mt_status mt_corpus_build(const mt_comm *comm, const mt_corpus_options *options,
   MT_TRY(read_all(comm, options, false, piece_bytes, &collection, &members, &built.survey));
   MT_TRY(mt_vocabulary_build(comm, options, built.survey.n_documents, &collection.terms,
                              collection.df, collection.tf, &built.vocabulary));
-  MT_NEW(place, members.n);
-  MT_NEW(positions, collection.n_documents);
-  MT_TRY(mt_agree(comm, mt_members_order(&members, place)));
-  MT_TRY(mt_arrange_positions(comm, &collection, place, positions));
+  MT_TRY(mt_agree(comm, place_members(&members, &place)));
+  MT_TRY(mt_arrange_positions(comm, &collection, place, &positions));
   MT_TRY(mt_arrange_rows(comm, &collection, positions, &built));
   MT_TRY(mt_agree(comm, hash_content(comm, &built)));
   *built_out = built;

@@ -77,7 +77,7 @@ static bool is_markup(const char *at, size_t left)
 /* U+FFFE and U+FFFF, which XML forbids. */
 static bool is_noncharacter(const char *at, size_t left)
 {
-  return left >= 3 && memcmp(at, "\xEF\xBF", 2) == 0 && (at[2] & 0xFE) == (char)0xBE;
+  return left >= 3 && memcmp(at, "\xEF\xBF", 2) == 0 && ((unsigned char)at[2] & 0xFE) == 0xBE;
 }
 
 /* What XML can read and means the same. */

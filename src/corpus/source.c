@@ -385,11 +385,8 @@ mt_status mt_source_share(const mt_comm *comm, const mt_corpus_options *options,
     if (status == MT_OK) status = pack(&source, &packed);
   }
   MT_TRY(mt_agree(comm, status));
-  int64_t size = packed.size;
-  MT_TRY(mt_bcast(comm, 0, sizeof size, &size));
-  if (comm->rank != 0) status = mt_buffer_reserve(&packed, (size_t)size);
-  MT_TRY(mt_agree(comm, status));
-  MT_TRY(mt_bcast(comm, 0, (size_t)size, packed.bytes));
+  size_t size = (size_t)packed.size;
+  MT_TRY(mt_bcast_bytes(comm, 0, &size, &packed.bytes));
   MT_TRY(mt_agree(comm, comm->rank == 0 ? MT_OK : unpack(packed.bytes, &source)));
   *out = source;
   memset(&source, 0, sizeof source);

@@ -43,20 +43,6 @@ done:
   return status;
 }
 
-static mt_status share(const mt_comm *comm, const char *path, mt_buffer *words)
-{
-  mt_status status = MT_OK;
-  MT_TRY(mt_agree(comm, comm->rank == 0 ? read_all(path, words) : MT_OK));
-  int64_t size = words->size;
-  MT_TRY(mt_bcast(comm, 0, sizeof size, &size));
-  if (comm->rank != 0) status = mt_buffer_reserve(words, (size_t)size + 1);
-  MT_TRY(mt_agree(comm, status));
-  MT_TRY(mt_bcast(comm, 0, (size_t)size, words->bytes));
-  words->size = size;
-done:
-  return status;
-}
-
 mt_status mt_stop_words_load(const mt_comm *comm, const mt_corpus_options *options,
                              mt_terms *out)
 {
@@ -66,9 +52,11 @@ mt_status mt_stop_words_load(const mt_comm *comm, const mt_corpus_options *optio
   if (strcmp(options->stop_words, "english") == 0) {
     MT_TRY(mt_agree(comm, add_english(&words)));
   } else if (strcmp(options->stop_words, "none") != 0) {
-    MT_TRY(share(comm, options->stop_words, &text));
-    MT_TRY(mt_agree(comm, mt_tokenize(text.bytes, (size_t)text.size, options->lowercase,
-                                      &scratch, add_word, &words)));
+    MT_TRY(mt_agree(comm, comm->rank == 0 ? read_all(options->stop_words, &text) : MT_OK));
+    size_t size = (size_t)text.size;
+    MT_TRY(mt_bcast_bytes(comm, 0, &size, &text.bytes));
+    MT_TRY(mt_agree(comm, mt_tokenize(text.bytes, size, options->lowercase, &scratch,
+                                      add_word, &words)));
   }
   *out = words;
   memset(&words, 0, sizeof words);

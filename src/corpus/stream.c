@@ -3,6 +3,7 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -48,7 +49,7 @@ static la_ssize_t on_read(struct archive *inner, void *context, const void **byt
   *bytes = stream->block;
   if (got < 0) {
     const char *why = archive_error_string(stream->outer);
-    archive_set_error(inner, ARCHIVE_ERRNO_FILE_FORMAT, "%s",
+    archive_set_error(inner, EILSEQ, "%s",
                       why != NULL ? why : "its end is missing");
   }
   return got;
