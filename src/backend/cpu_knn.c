@@ -43,6 +43,13 @@ typedef struct row_facts {
   double reach;  /* b: a little above |y| */
 } row_facts;
 
+/* Rows that are searched in now. */
+typedef struct visitors {
+  int64_t first, count;    /* row numbers over all ranks */
+  const float *raw, *near; /* (count, d) as read; transformed, centred, zoomed */
+  const row_facts *facts;  /* (count) */
+} visitors;
+
 typedef struct hit {
   float key;      /* larger: nearer */
   int32_t column; /* row within the block */
@@ -65,12 +72,13 @@ typedef struct search {
   worker *workers;
   double zoom, *centre; /* (d) */
   double gamma, tiny;
+  bool whole;                /* all of this rank's rows are in hand, and stay */
   float *query, *query_near; /* (query, d) as read; transformed, centred, zoomed */
   row_facts *query_facts;
-  float *here, *coming; /* (block, d) the visiting rows, and those on their way */
-  float *near;          /* (block, d) the visiting rows, transformed */
-  row_facts *facts;
-  float *reach, *half;   /* (block) b and h of the visiting rows */
+  float *here, *coming; /* (block, d) visitors as read, and those on their way */
+  float *near;          /* (block, d) visitors, transformed */
+  row_facts *facts;     /* (block) */
+  float *reach, *half;  /* (block) b and h of the visitors */
   double *best;          /* (query, k) distances, ascending */
   int64_t *best_index;   /* (query, k) */
   int64_t *filled;       /* (query) how many of the k are there */
@@ -136,11 +144,12 @@ FOR_VECTORS static void transform(mt_metric metric, int64_t d, double scale,
 }
 
 /* Computes a pair's distance (z: the query transformed) and keeps it if it is good. */
-static void measure(const search *s, worker *w, int64_t q, int64_t column, int64_t index)
+static void measure(const search *s, worker *w, int64_t q, const visitors *v,
+                    int64_t column)
 {
-  double scale = s->query_facts[q].scale, other = s->facts[column].scale;
-  double square = square_of(s->metric, s->d, w->z, other, s->here + column * s->d);
-  keep(s, q, mt_metric_distance(s->metric, scale, other, square), index);
+  double scale = s->query_facts[q].scale, other = v->facts[column].scale;
+  double square = square_of(s->metric, s->d, w->z, other, v->raw + column * s->d);
+  keep(s, q, mt_metric_distance(s->metric, scale, other, square), v->first + column);
   w->exact++;
 }
 
@@ -215,22 +224,22 @@ static bool is_settled(const search *s, int64_t q, int64_t index)
   return s->filled[q] == s->k && s->best[last] == 0.0 && index > s->best_index[last];
 }
 
-/* One query row against the visiting rows. Best first, so that few are computed: each
+/* One query row against the visitors. Best first, so that few are computed: each
  * good one lowers the limit for the rest. */
 static void search_row(const search *s, worker *w, int64_t q, int64_t self,
-                       int64_t block_first, int64_t count, const float *product)
+                       const visitors *v, const float *product)
 {
   for (bool was_full = false; !was_full;) {
     was_full = s->filled[q] == s->k; /* keys made with a full row's limit bound all */
     threshold limit = limit_of(s, q);
-    int64_t n = collect(count, product, s->reach, s->half, limit, w->heap);
+    int64_t n = collect(v->count, product, s->reach, s->half, limit, w->heap);
     for (int64_t at = n / 2 - 1; at >= 0; at--) sink(w->heap, n, at);
     while (n > 0 && (was_full || s->filled[q] < s->k)) {
       hit next = pop(w->heap, &n);
-      int64_t index = block_first + next.column;
+      int64_t index = v->first + next.column;
       if (was_full && next.key < limit_of(s, q).level) break;
       if (index == self || is_settled(s, q, index) || is_kept(s, q, index)) continue;
-      measure(s, w, q, next.column, index);
+      measure(s, w, q, v, next.column);
     }
     if (s->filled[q] < s->k) return; /* the whole block is in */
   }
@@ -267,52 +276,50 @@ static void prepare(search *s, int64_t count, const float *raw, float *near_out,
   }
 }
 
-static void prepare_visitors(search *s, int64_t count)
+static void prepare_bounds(search *s, const visitors *v)
 {
-  prepare(s, count, s->here, s->near, s->facts);
-  for (int64_t j = 0; j < count; j++) {
-    s->reach[j] = (float)(s->facts[j].reach * (1.0 + 1e-6));
-    s->half[j] = (float)(0.5 * s->facts[j].square * (1.0 - 16.0 * unit));
+  for (int64_t j = 0; j < v->count; j++) {
+    s->reach[j] = (float)(v->facts[j].reach * (1.0 + 1e-6));
+    s->half[j] = (float)(0.5 * v->facts[j].square * (1.0 - 16.0 * unit));
   }
 }
 
-/* Products of queries [from, from + many) with the visiting rows. */
-static void multiply(const search *s, int64_t from, int64_t many, int64_t count,
+/* Products of queries [from, from + many) with the visitors. */
+static void multiply(const search *s, int64_t from, int64_t many, const visitors *v,
                      float *product_out)
 {
-  if (s->d == 0) memset(product_out, 0, (size_t)(many * count) * sizeof *product_out);
+  if (s->d == 0) memset(product_out, 0, (size_t)(many * v->count) * sizeof *product_out);
   for (int64_t t = 0; t < s->d; t += PANEL) {
     int64_t columns = s->d - t < PANEL ? s->d - t : PANEL;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (blasint)many, (blasint)count,
-                (blasint)columns, 1.0f, s->query_near + from * s->d + t, (blasint)s->d,
-                s->near + t, (blasint)s->d, t > 0 ? 1.0f : 0.0f, product_out,
-                (blasint)count);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (blasint)many,
+                (blasint)v->count, (blasint)columns, 1.0f,
+                s->query_near + from * s->d + t, (blasint)s->d, v->near + t,
+                (blasint)s->d, t > 0 ? 1.0f : 0.0f, product_out, (blasint)v->count);
   }
 }
 
 static void search_tile(const search *s, worker *w, int64_t query_first, int64_t from,
-                        int64_t many, int64_t block_first, int64_t count)
+                        int64_t many, const visitors *v)
 {
-  multiply(s, from, many, count, w->product);
+  multiply(s, from, many, v, w->product);
   for (int64_t q = from; q < from + many; q++) {
     transform(s->metric, s->d, s->query_facts[q].scale, s->query + q * s->d, w->z);
-    search_row(s, w, q, query_first + q, block_first, count,
-               w->product + (q - from) * count);
+    search_row(s, w, q, query_first + q, v, w->product + (q - from) * v->count);
   }
 }
 
-/* All queries in hand against the visiting rows [block_first, block_first + count). */
-static void search_block(search *s, int64_t query_first, int64_t queries,
-                         int64_t block_first, int64_t count, mt_ring *ring)
+/* All queries in hand against the visitors. */
+static void search_visitors(search *s, int64_t query_first, int64_t queries,
+                            const visitors *v, mt_ring *ring)
 {
   int64_t tiles = (queries + s->sizes.tile - 1) / s->sizes.tile;
-  prepare_visitors(s, count);
+  prepare_bounds(s, v);
 #pragma omp parallel for num_threads(s->n_threads) schedule(dynamic)
   for (int64_t tile = 0; tile < tiles; tile++) {
     int thread = omp_get_thread_num();
     int64_t from = tile * s->sizes.tile;
     int64_t many = queries - from < s->sizes.tile ? queries - from : s->sizes.tile;
-    search_tile(s, s->workers + thread, query_first, from, many, block_first, count);
+    search_tile(s, s->workers + thread, query_first, from, many, v);
     if (thread == 0) mt_ring_progress(ring);
   }
 }
@@ -324,33 +331,59 @@ static int64_t block_count(const search *s, int r, int64_t at)
   return left < 0 ? 0 : left < s->sizes.block ? left : s->sizes.block;
 }
 
+/* Transforms the rows that have come to s->here. */
+static void receive(search *s, visitors *v)
+{
+  v->raw = s->here;
+  v->near = s->near;
+  v->facts = s->facts;
+  prepare(s, v->count, s->here, s->near, s->facts);
+}
+
+/* This rank's own rows [at, at + block) as visitors: read, if they are not in hand. */
+static mt_status visit_own(search *s, int64_t at, visitors *v)
+{
+  if (v->count == 0) return MT_OK;
+  if (s->whole) {
+    v->raw = s->query + at * s->d;
+    v->near = s->query_near + at * s->d;
+    v->facts = s->query_facts + at;
+    return MT_OK;
+  }
+  mt_status status = s->rows->read(s->rows, s->first + at, v->count, s->here);
+  if (status == MT_OK) receive(s, v);
+  return status;
+}
+
+static visitors visitors_of(const search *s, int step, int64_t at)
+{
+  int size = s->comm->size, whose = (s->comm->rank + size - step) % size;
+  return (visitors){.first = mt_part_first(s->n, size, whose) + at,
+                    .count = block_count(s, whose, at)};
+}
+
 /* Every rank's rows [at, at + block) go round once. */
 static mt_status search_round(search *s, int64_t query_first, int64_t queries, int64_t at)
 {
-  mt_status status = mt_stop_requested() ? MT_STOPPED : MT_OK;
   const mt_comm *comm = s->comm;
-  int64_t own = block_count(s, comm->rank, at);
+  visitors v = visitors_of(s, 0, at);
   size_t row_bytes = (size_t)s->d * sizeof(float);
-  if (own > 0 && status == MT_OK)
-    status = s->rows->read(s->rows, s->first + at, own, s->here);
+  mt_status status = mt_stop_requested() ? MT_STOPPED : visit_own(s, at, &v);
   MT_TRY(mt_agree(comm, status));
   for (int step = 0; step < comm->size; step++) {
-    int whose = (comm->rank + comm->size - step) % comm->size;
-    int next = (whose + comm->size - 1) % comm->size;
-    int64_t count = block_count(s, whose, at);
+    visitors next = visitors_of(s, step + 1, at);
     mt_ring *ring = NULL;
     if (step + 1 < comm->size)
-      MT_TRY(mt_ring_begin(comm, (size_t)count * row_bytes, s->here,
-                           (size_t)block_count(s, next, at) * row_bytes, s->coming, &ring));
-    if (count > 0 && queries > 0)
-      search_block(s, query_first, queries, mt_part_first(s->n, comm->size, whose) + at,
-                   count, ring);
+      MT_TRY(mt_ring_begin(comm, (size_t)v.count * row_bytes, v.raw,
+                           (size_t)next.count * row_bytes, s->coming, &ring));
+    if (v.count > 0 && queries > 0) search_visitors(s, query_first, queries, &v, ring);
     MT_TRY(mt_ring_end(comm, &ring));
-    if (step + 1 < comm->size) {
-      float *went = s->here;
-      s->here = s->coming;
-      s->coming = went;
-    }
+    if (step + 1 == comm->size) break;
+    float *went = s->here;
+    s->here = s->coming;
+    s->coming = went;
+    v = next;
+    receive(s, &v);
   }
 done:
   return status;
@@ -388,15 +421,16 @@ static mt_status survey_own(const search *s, double *sums, double *largest_out,
   mt_status status = MT_OK;
   double largest = 0.0;
   *bad_out = -1;
-  for (int64_t at = 0; at < s->local && *bad_out < 0; at += s->sizes.block) {
+  for (int64_t at = 0; at < s->local; at += s->sizes.block) {
     int64_t count = block_count(s, s->comm->rank, at);
-    MT_TRY(s->rows->read(s->rows, s->first + at, count, s->here));
-    mt_knn_check(s->metric, s->first + at, count, s->d, s->here, bad_out, column_out);
+    float *raw = s->whole ? s->query + at * s->d : s->here;
+    MT_TRY(s->rows->read(s->rows, s->first + at, count, raw));
+    mt_knn_check(s->metric, s->first + at, count, s->d, raw, bad_out, column_out);
     if (*bad_out >= 0) {
-      *value_out = s->here[(*bad_out - s->first - at) * s->d + *column_out];
+      *value_out = raw[(*bad_out - s->first - at) * s->d + *column_out];
       break;
     }
-    largest = fmax(largest, add_rows(s, count, s->here, sums));
+    largest = fmax(largest, add_rows(s, count, raw, sums));
   }
   *largest_out = largest;
 done:
@@ -450,11 +484,12 @@ static void settle_sizes(search *s)
   int64_t widest = mt_part_count(s->n, s->comm->size, 0); /* rank 0 has most rows */
   int64_t row = (s->d + 1) * (int64_t)sizeof(float), half = memory_bytes / 2;
   mt_cpu_knn_sizes *sizes = &s->sizes;
-  if (sizes->block <= 0) sizes->block = between(16, half / (3 * row), 2048);
+  if (sizes->block <= 0) sizes->block = between(16, half / (3 * row), 8192);
   if (sizes->query <= 0) sizes->query = between(16, half / (2 * row), INT32_MAX);
   sizes->block = between(1, sizes->block, widest);
   sizes->query = between(1, sizes->query, widest);
   if (sizes->tile <= 0) sizes->tile = between(16, sizes->query / (4 * s->n_threads), 512);
+  s->whole = sizes->query == widest;
   sizes->tile = between(1, sizes->tile, sizes->query);
 }
 
@@ -481,9 +516,9 @@ static mt_status new_memory(search *s)
   MT_NEW(s->query, query * s->d);
   MT_NEW(s->query_near, query * s->d);
   MT_NEW(s->query_facts, query);
-  MT_NEW(s->here, block * s->d);
-  MT_NEW(s->coming, s->comm->size > 1 ? block * s->d : 0);
-  MT_NEW(s->near, block * s->d);
+  MT_NEW(s->here, s->whole && s->comm->size == 1 ? 0 : block * s->d);
+  MT_NEW(s->coming, s->comm->size == 1 ? 0 : block * s->d);
+  MT_NEW(s->near, s->whole && s->comm->size == 1 ? 0 : block * s->d);
   MT_NEW(s->facts, block);
   MT_NEW(s->reach, block);
   MT_NEW(s->half, block);
@@ -528,7 +563,8 @@ static mt_status search_queries(search *s, int64_t at, int64_t *indices_out,
   int64_t queries = left < 0 ? 0 : left < s->sizes.query ? left : s->sizes.query;
   int64_t widest = mt_part_count(s->n, s->comm->size, 0);
   memset(s->filled, 0, (size_t)s->sizes.query * sizeof *s->filled);
-  if (queries > 0) status = s->rows->read(s->rows, s->first + at, queries, s->query);
+  if (queries > 0 && !s->whole)
+    status = s->rows->read(s->rows, s->first + at, queries, s->query);
   MT_TRY(mt_agree(s->comm, status));
   prepare(s, queries, s->query, s->query_near, s->query_facts);
   for (int64_t from = 0; from < widest; from += s->sizes.block) {
