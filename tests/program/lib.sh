@@ -54,3 +54,38 @@ expect_file() {
   local file
   for file in "$@"; do [ -s "$file" ] || fail "no $file, or it is empty"; done
 }
+
+# write_jsonl FILE DOCUMENTS PERIODS [SEED]: a small dated corpus as JSON Lines, months from
+# 1987-01 on: five subjects of thirty words each, and words that all share
+write_jsonl() {
+  awk -v n="$2" -v periods="$3" -v seed="${4:-1}" 'BEGIN {
+    srand(seed)
+    for (i = 0; i < n; i++) {
+      subject = int(rand() * 5)
+      text = ""
+      for (w = 0; w < 60; w++)
+        text = text (rand() < 0.7 ? sprintf("s%dw%d ", subject, int(30 * rand() ^ 2)) :
+                     sprintf("shared%d ", int(80 * rand() ^ 2)))
+      printf "{\"id\": \"%d\", \"date\": \"1987-%02d-15\", \"title\": \"t%d\", \"text\": \"%s\"}\n",
+        i, 1 + i % periods, i, text
+    }
+  }' >"$1"
+}
+
+# write_deck FILE CORPUS [ELEMENTS]: a deck for a small corpus, quick to run
+write_deck() {
+  cat >"$1" <<DECK
+<metatopics>
+  <corpus path="$2"/>
+  ${3:-<lda n_components="5" max_iter="10" min_docs="10"/><umap n_epochs="50"/>}
+</metatopics>
+DECK
+}
+
+# expect_same A B: the numbers of two output folders, bit for bit
+expect_same() {
+  local file
+  for file in topics knn umap hdbscan; do
+    "$BUILD/tests/h5same" "$1/$file.h5" "$2/$file.h5" || fail "$1 and $2: other $file.h5"
+  done
+}
