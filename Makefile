@@ -42,7 +42,7 @@ umap_SRC = src/umap/stage.c src/umap/layout.c src/umap/graph.c src/umap/fit_ab.c
 hdbscan_SRC = src/hdbscan/hdbscan.c src/hdbscan/spanning_tree_ref.c src/hdbscan/distinct.c \
 	src/hdbscan/linkage.c src/hdbscan/condense.c src/hdbscan/select.c src/hdbscan/stage.c
 
-backend_SRC = src/backend/cpu.c src/backend/cpu_knn.c src/backend/cpu_umap_graph.c src/backend/cpu_umap_start.c \
+backend_SRC = src/backend/open.c src/backend/cpu.c src/backend/cpu_knn.c src/backend/cpu_umap_graph.c src/backend/cpu_umap_start.c \
 	src/backend/cpu_umap_epochs.c \
 	src/backend/cpu_kdtree.c src/backend/cpu_spanning_tree.c
 
@@ -104,9 +104,10 @@ metatopics: $(BUILD)/metatopics
 $(BUILD)/metatopics: $(BUILD)/src/main.o $(LIB)
 	$(call say,LD,$@)$(LINK) -o $@ $^ $(LIBS)
 
-$(LIB): $(LIB_OBJ)
+# the list of objects is in this file
+$(LIB): $(LIB_OBJ) Makefile
 	@rm -f $@
-	$(call say,AR,$@)ar rcs $@ $^
+	$(call say,AR,$@)ar rcs $@ $(LIB_OBJ)
 
 $(BUILD)/%.o: %.c $(CONFIG)
 	@mkdir -p $(@D)
