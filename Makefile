@@ -84,6 +84,7 @@ override CPPFLAGS += -Isrc -Iinclude $(CPPFLAGS_FOUND) -D_GNU_SOURCE -DMT_VERSIO
 COMPILE = $(CC) -std=gnu11 $(WARNINGS) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) $(OPENMP) -MMD -MP
 LINK = $(CC) $(CFLAGS) $(SANITIZE) $(OPENMP) $(LDFLAGS)
 LIBS = $(LIBS_FOUND) -lm -ldl
+KEEP_LOADED = $(if $(SANITIZE),$(BUILD)/tests/keep_loaded.o)
 
 LIB = $(BUILD)/libmetatopics.a
 LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/%.o)
@@ -101,7 +102,7 @@ all: $(if $(filter build,$(BUILD)),metatopics,$(BUILD)/metatopics)
 metatopics: $(BUILD)/metatopics
 	cp $< $@
 
-$(BUILD)/metatopics: $(BUILD)/src/main.o $(LIB)
+$(BUILD)/metatopics: $(BUILD)/src/main.o $(KEEP_LOADED) $(LIB)
 	$(call say,LD,$@)$(LINK) -o $@ $^ $(LIBS)
 
 # the list of objects is in this file
@@ -119,10 +120,10 @@ $(BUILD)/src/knn/%.o $(BUILD)/src/backend/cpu_knn.o: override CFLAGS += -ffp-con
 $(BUILD)/newswire: $(BUILD)/tools/newswire/newswire.o $(BUILD)/tools/newswire/words.o $(LIB)
 	$(call say,LD,$@)$(LINK) -o $@ $^ $(LIBS)
 
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(LIB)
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(KEEP_LOADED) $(LIB)
 	$(call say,LD,$@)$(LINK) -o $@ $^ $(LIBS) $(TEST_LIBS_FOUND)
 
-$(BUILD)/fuzz/%: $(BUILD)/tests/fuzz/%.o $(LIB)
+$(BUILD)/fuzz/%: $(BUILD)/tests/fuzz/%.o $(KEEP_LOADED) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
@@ -155,12 +156,13 @@ check:
 	tests/run $(BUILD) $(TESTS) $(if $(ONLY),,$(PROGRAM_TESTS))
 
 # the unit tests under the address and undefined-behaviour sanitizers
+SANITIZED_RANKS = 3
 SANITIZED = BUILD=build-asan CFLAGS="-O1 -g -fno-omit-frame-pointer" \
 	SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 check-sanitize:
 	@tools/deps
 	@+$(MAKE) --no-print-directory $(SANITIZED) tests || exit; \
-	SECONDS_FACTOR=5 tests/run build-asan $(UNIT_TESTS)
+	SECONDS_FACTOR=5 MOST_RANKS=$(SANITIZED_RANKS) tests/run build-asan $(UNIT_TESTS)
 
 # the demo's run under valgrind: no definite leak of ours
 check-valgrind:
