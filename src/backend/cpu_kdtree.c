@@ -34,7 +34,8 @@ static void swap_entries(entry *p, entry *q)
 /* Of three places that depend on the bounds alone, scattered against sorted patterns. */
 static entry pivot_of(const entry *e, int64_t low, int64_t high)
 {
-  uint64_t width = (uint64_t)(high - low + 1), state = (uint64_t)high * 0x9e3779b97f4a7c15u;
+  uint64_t width = (uint64_t)(high - low + 1),
+           state = (uint64_t)high * 0x9e3779b97f4a7c15u;
   entry p = e[low + (int64_t)((state >> 33) % width)];
   entry q = e[low + (int64_t)(((state * 0xbf58476d1ce4e5b9u) >> 33) % width)];
   entry r = e[low + (int64_t)width / 2];
@@ -65,8 +66,8 @@ static void select_smallest(entry *e, int64_t n, int64_t rank)
 }
 
 /* The axis along which points order[0..n) spread most; the first of equals. */
-static int64_t widest_axis(int64_t n, int64_t d, const float *points, const int64_t *order,
-                           float *low, float *high)
+static int64_t widest_axis(int64_t n, int64_t d, const float *points,
+                           const int64_t *order, float *low, float *high)
 {
   int64_t widest = 0;
   for (int64_t t = 0; t < d; t++) low[t] = high[t] = points[order[0] * d + t];
@@ -84,12 +85,12 @@ static int64_t widest_axis(int64_t n, int64_t d, const float *points, const int6
 }
 
 /* Cuts a node's points at `middle` along its widest axis. */
-static void split_node(mt_kdtree *tree, const float *points, int64_t node, int64_t first,
-                       int64_t middle, int64_t last, entry *entries)
+static void split_node(mt_kdtree *tree, const float *points, int64_t node,
+                       int64_t first, int64_t middle, int64_t last, entry *entries)
 {
   int64_t d = tree->d, *order = tree->order;
-  int64_t axis = widest_axis(last - first, d, points, order + first, tree->low + node * d,
-                             tree->high + node * d);
+  int64_t axis = widest_axis(last - first, d, points, order + first,
+                             tree->low + node * d, tree->high + node * d);
   for (int64_t i = first; i < last; i++)
     entries[i] = (entry){points[order[i] * d + axis], order[i]};
   select_smallest(entries + first, last - first, middle - first);
@@ -103,14 +104,16 @@ static void split_all(mt_kdtree *tree, const float *points, entry *entries)
 #pragma omp parallel for schedule(dynamic, 1)
     for (int64_t j = 0; j < level; j++)
       split_node(tree, points, level + j, tree->first[j * wide],
-                 tree->first[j * wide + wide / 2], tree->first[(j + 1) * wide], entries);
+                 tree->first[j * wide + wide / 2], tree->first[(j + 1) * wide],
+                 entries);
   }
 }
 
 /* Copies a leaf's coordinates, and finds its box. */
 static void fill_leaf(mt_kdtree *tree, const float *points, int64_t leaf)
 {
-  int64_t first = tree->first[leaf], size = mt_kdtree_leaf_size(tree, leaf), d = tree->d;
+  int64_t first = tree->first[leaf], size = mt_kdtree_leaf_size(tree, leaf),
+          d = tree->d;
   int64_t node = tree->n_leaves + leaf;
   for (int64_t t = 0; t < d; t++)
     for (int64_t i = 0; i < size; i++)
@@ -119,8 +122,8 @@ static void fill_leaf(mt_kdtree *tree, const float *points, int64_t leaf)
               tree->high + node * d);
 }
 
-mt_status mt_kdtree_build(int64_t n, int64_t d, const float *points, const int64_t *choice,
-                          mt_kdtree *tree_out)
+mt_status mt_kdtree_build(int64_t n, int64_t d, const float *points,
+                          const int64_t *choice, mt_kdtree *tree_out)
 {
   mt_status status = MT_OK;
   mt_kdtree tree = {.n = n, .d = d, .n_leaves = 1};
@@ -135,7 +138,8 @@ mt_status mt_kdtree_build(int64_t n, int64_t d, const float *points, const int64
   MT_NEW(tree.high, 2 * tree.n_leaves * d);
   MT_NEW(entries, n);
   for (int64_t i = 0; i <= tree.n_leaves; i++)
-    tree.first[i] = (int64_t)((unsigned __int128)n * (uint64_t)i / (uint64_t)tree.n_leaves);
+    tree.first[i] =
+        (int64_t)((unsigned __int128)n * (uint64_t)i / (uint64_t)tree.n_leaves);
   for (int64_t i = 0; i < n; i++) tree.order[i] = choice != NULL ? choice[i] : i;
   split_all(&tree, points, entries);
 #pragma omp parallel for schedule(static)
@@ -148,7 +152,8 @@ done:
   return status;
 }
 
-void mt_kdtree_distances(const mt_kdtree *tree, int64_t leaf, const float *point, double *out)
+void mt_kdtree_distances(const mt_kdtree *tree, int64_t leaf, const float *point,
+                         double *out)
 {
   int64_t size = mt_kdtree_leaf_size(tree, leaf);
   const float *block = tree->block + tree->first[leaf] * tree->d;

@@ -13,8 +13,8 @@ typedef struct mt_kdtree {
   int64_t n_leaves; /* a power of two; node n_leaves + i is leaf i */
   int64_t *first;   /* (n_leaves + 1) positions; owned */
   int64_t *order;   /* (n) the point at each position; owned */
-  float *block;     /* (n, d) coordinates, leaf by leaf, in each leaf axis by axis; owned */
-  float *low;       /* (2 n_leaves, d) the box of each node; owned */
+  float *block; /* (n, d) coordinates, leaf by leaf, in each leaf axis by axis; owned */
+  float *low;   /* (2 n_leaves, d) the box of each node; owned */
   float *high;
 } mt_kdtree;
 
@@ -23,8 +23,8 @@ typedef struct mt_kdtree {
  * points   (m, d) float32, finite
  * choice   (n) which of them to put in, or NULL for all m = n
  */
-mt_status mt_kdtree_build(int64_t n, int64_t d, const float *points, const int64_t *choice,
-                          mt_kdtree *tree_out);
+mt_status mt_kdtree_build(int64_t n, int64_t d, const float *points,
+                          const int64_t *choice, mt_kdtree *tree_out);
 void mt_kdtree_destroy(mt_kdtree *tree); /* frees the arrays; empties the struct */
 
 static inline int64_t mt_kdtree_leaf_size(const mt_kdtree *tree, int64_t leaf)
@@ -34,12 +34,14 @@ static inline int64_t mt_kdtree_leaf_size(const mt_kdtree *tree, int64_t leaf)
 
 /* Squared distance from a point (d) to a node's box: never above mt_distance2 to any point
  * in it, since every rounding is monotone and the sum runs in the same order. */
-static inline double mt_kdtree_gap2(const mt_kdtree *tree, int64_t node, const float *point)
+static inline double mt_kdtree_gap2(const mt_kdtree *tree, int64_t node,
+                                    const float *point)
 {
   const float *low = tree->low + node * tree->d, *high = tree->high + node * tree->d;
   double sum = 0.0;
   for (int64_t t = 0; t < tree->d; t++) {
-    double below = (double)low[t] - (double)point[t], above = (double)point[t] - (double)high[t];
+    double below = (double)low[t] - (double)point[t],
+           above = (double)point[t] - (double)high[t];
     double gap = below > above ? below : above;
     gap = gap > 0.0 ? gap : 0.0;
     sum += gap * gap;
@@ -48,7 +50,8 @@ static inline double mt_kdtree_gap2(const mt_kdtree *tree, int64_t node, const f
 }
 
 /* mt_distance2 from a point (d) to every point of a leaf; out: (MT_KDTREE_LEAF). */
-void mt_kdtree_distances(const mt_kdtree *tree, int64_t leaf, const float *point, double *out);
+void mt_kdtree_distances(const mt_kdtree *tree, int64_t leaf, const float *point,
+                         double *out);
 
 /* The coordinates of the point at `at` in a leaf; out: (d). */
 void mt_kdtree_point(const mt_kdtree *tree, int64_t leaf, int64_t at, float *out);

@@ -19,26 +19,26 @@
 
 typedef struct space {
   mt_distinct distinct;
-  mt_kdtree tree;         /* over the firsts of the distinct points */
-  int64_t min_samples;    /* at most the points less one */
-  double scale;           /* 1 / alpha^2 */
-  int64_t *position;      /* (n) of each distinct point */
-  double *core2;          /* (n) squared core distances by position */
-  double *core2_low;      /* (nodes) the least below each node */
+  mt_kdtree tree;                /* over the firsts of the distinct points */
+  int64_t min_samples;           /* at most the points less one */
+  double scale;                  /* 1 / alpha^2 */
+  int64_t *position;             /* (n) of each distinct point */
+  double *core2;                 /* (n) squared core distances by position */
+  double *core2_low;             /* (nodes) the least below each node */
   int64_t first_leaf, last_leaf; /* this rank's share: [first, last) */
-  float *scratch;         /* (threads, d) */
+  float *scratch;                /* (threads, d) */
 } space;
 
 /* What the rounds change. */
 typedef struct forest {
-  int64_t n;              /* components, numbered 0..n-1 */
-  int64_t *component;     /* (positions) */
-  int64_t *pure;          /* (nodes) the one component below a node, or -1 */
-  int64_t *nearest;       /* (positions) outside the component, as found; -1: none known */
-  double *reach;          /* (positions) weight^2 to it; if none: nothing outside is nearer */
-  double *best;           /* (components) weight^2 of the least edge out known so far */
+  int64_t n;          /* components, numbered 0..n-1 */
+  int64_t *component; /* (positions) */
+  int64_t *pure;      /* (nodes) the one component below a node, or -1 */
+  int64_t *nearest;   /* (positions) outside the component, as found; -1: none known */
+  double *reach; /* (positions) weight^2 to it; if none: nothing outside is nearer */
+  double *best;  /* (components) weight^2 of the least edge out known so far */
   int64_t *best_a, *best_b; /* (components) its points, a < b */
-  int64_t *parent;        /* (components) for union-find, then the new number */
+  int64_t *parent;          /* (components) for union-find, then the new number */
 } forest;
 
 static void space_destroy(space *s)
@@ -111,8 +111,8 @@ typedef struct pending {
 } pending;
 
 /* Both children of a node, the nearer on top. */
-static int push_children(const mt_kdtree *tree, int64_t node, const float *point, int top,
-                         pending *stack)
+static int push_children(const mt_kdtree *tree, int64_t node, const float *point,
+                         int top, pending *stack)
 {
   pending left = {2 * node, mt_kdtree_gap2(tree, 2 * node, point)};
   pending right = {2 * node + 1, mt_kdtree_gap2(tree, 2 * node + 1, point)};
@@ -159,14 +159,15 @@ static void add_neighbour(neighbours *near, neighbour item)
     return;
   }
   int64_t at = near->n++;
-  for (; at > 0 && near->heap[(at - 1) / 2].distance2 < item.distance2; at = (at - 1) / 2)
+  for (; at > 0 && near->heap[(at - 1) / 2].distance2 < item.distance2;
+       at = (at - 1) / 2)
     near->heap[at] = near->heap[(at - 1) / 2];
   near->heap[at] = item;
 }
 
 /* self: position of the point that asks, not counted. */
-static void scan_for_core(const space *s, int64_t leaf, int64_t self, const float *point,
-                          neighbours *near)
+static void scan_for_core(const space *s, int64_t leaf, int64_t self,
+                          const float *point, neighbours *near)
 {
   double distance2[MT_KDTREE_LEAF];
   int64_t first = s->tree.first[leaf], size = mt_kdtree_leaf_size(&s->tree, leaf);
@@ -238,7 +239,8 @@ static mt_status share_cores(const mt_comm *comm, space *s)
 {
   mt_status status = MT_OK;
   size_t *bytes = NULL;
-  MT_TRY(mt_agree(comm, mt_memory_new(comm->size, sizeof *bytes, "bytes", (void **)&bytes)));
+  MT_TRY(mt_agree(comm,
+                  mt_memory_new(comm->size, sizeof *bytes, "bytes", (void **)&bytes)));
   for (int r = 0; r < comm->size; r++) {
     int64_t first = mt_part_first(s->tree.n_leaves, comm->size, r);
     int64_t last = mt_part_first(s->tree.n_leaves, comm->size, r + 1);
@@ -255,8 +257,8 @@ static mt_status find_cores(const mt_comm *comm, space *s)
 {
   mt_status status = MT_OK;
   neighbour *heaps = NULL;
-  MT_TRY(mt_agree(comm, mt_memory_new(omp_get_max_threads() * s->min_samples, sizeof *heaps,
-                                      "heaps", (void **)&heaps)));
+  MT_TRY(mt_agree(comm, mt_memory_new(omp_get_max_threads() * s->min_samples,
+                                      sizeof *heaps, "heaps", (void **)&heaps)));
 #pragma omp parallel for schedule(dynamic, 16)
   for (int64_t leaf = s->first_leaf; leaf < s->last_leaf; leaf++) {
     float *point = s->scratch + omp_get_thread_num() * s->tree.d;
@@ -288,8 +290,8 @@ static void find_pure(const space *s, forest *f)
     f->pure[node] = f->pure[2 * node] == f->pure[2 * node + 1] ? f->pure[2 * node] : -1;
 }
 
-static bool edge_before_best(double weight, int64_t p, int64_t q, double best, int64_t a,
-                             int64_t b)
+static bool edge_before_best(double weight, int64_t p, int64_t q, double best,
+                             int64_t a, int64_t b)
 {
   return p < q ? mt_edge_before(weight, p, q, best, a, b)
                : mt_edge_before(weight, q, p, best, a, b);
@@ -303,9 +305,9 @@ typedef struct query {
   int64_t self;       /* its position */
   int64_t component;
   double core2;
-  double limit;       /* heavier edges are of no use; equal ones are */
-  int64_t nearest;    /* position found; -1: none */
-  int64_t a, b;       /* the points of that edge, a < b */
+  double limit;    /* heavier edges are of no use; equal ones are */
+  int64_t nearest; /* position found; -1: none */
+  int64_t a, b;    /* the points of that edge, a < b */
 } query;
 
 static void scan_for_edge(query *q, int64_t leaf)
@@ -353,21 +355,29 @@ static void lower_bound_to(double *bound, double value)
 {
   double old;
   __atomic_load(bound, &old, __ATOMIC_RELAXED);
-  while (value < old && !__atomic_compare_exchange(bound, &old, &value, false,
-                                                   __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  while (value < old &&
+         !__atomic_compare_exchange(bound, &old, &value, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED)) {
   }
 }
 
 /* The least edge from the point at position i, unless others of its component have found
  * lighter ones. Which of them are found first depends on threads; the least of all does not. */
-static void search_point(const space *s, forest *f, int64_t leaf, int64_t i, float *point)
+static void search_point(const space *s, forest *f, int64_t leaf, int64_t i,
+                         float *point)
 {
   double limit, *best = &f->best[f->component[i]];
   __atomic_load(best, &limit, __ATOMIC_RELAXED);
   if (s->core2[i] > limit || f->reach[i] > limit) return;
   mt_kdtree_point(&s->tree, leaf, i - s->tree.first[leaf], point);
-  query q = {.space = s, .forest = f, .point = point, .self = i, .nearest = -1,
-             .component = f->component[i], .core2 = s->core2[i], .limit = limit};
+  query q = {.space = s,
+             .forest = f,
+             .point = point,
+             .self = i,
+             .nearest = -1,
+             .component = f->component[i],
+             .core2 = s->core2[i],
+             .limit = limit};
   if (!is_hopeless(&q, s->tree.n_leaves + leaf)) scan_for_edge(&q, leaf);
   for (int64_t node = s->tree.n_leaves + leaf; node > 1; node /= 2)
     descend_for_edge(&q, node ^ 1);
@@ -410,7 +420,8 @@ static void gather_best(const space *s, forest *f)
   for (int64_t i = s->tree.first[s->first_leaf]; i < s->tree.first[s->last_leaf]; i++) {
     if (f->nearest[i] < 0) continue;
     int64_t c = f->component[i], p = s->tree.order[i], q = s->tree.order[f->nearest[i]];
-    if (!edge_before_best(f->reach[i], p, q, f->best[c], f->best_a[c], f->best_b[c])) continue;
+    if (!edge_before_best(f->reach[i], p, q, f->best[c], f->best_a[c], f->best_b[c]))
+      continue;
     f->best[c] = f->reach[i];
     f->best_a[c] = p < q ? p : q;
     f->best_b[c] = p < q ? q : p;
@@ -453,13 +464,15 @@ static int64_t find_root(int64_t *parent, int64_t c)
 }
 
 /* Joins components by their least edges; the edges are added to the tree. */
-static int64_t join_components(const space *s, forest *f, int64_t n_edges, mt_edge *tree)
+static int64_t join_components(const space *s, forest *f, int64_t n_edges,
+                               mt_edge *tree)
 {
   for (int64_t c = 0; c < f->n; c++) f->parent[c] = c;
   for (int64_t c = 0; c < f->n; c++) {
     int64_t a = s->position[s->distinct.of[f->best_a[c]]];
     int64_t b = s->position[s->distinct.of[f->best_b[c]]];
-    int64_t p = find_root(f->parent, f->component[a]), q = find_root(f->parent, f->component[b]);
+    int64_t p = find_root(f->parent, f->component[a]),
+            q = find_root(f->parent, f->component[b]);
     if (p == q) continue; /* both sides chose this edge */
     f->parent[p < q ? q : p] = p < q ? p : q;
     tree[n_edges++] = (mt_edge){f->best_a[c], f->best_b[c], sqrt(f->best[c])};
@@ -478,8 +491,8 @@ static void renumber(const space *s, forest *f)
   f->n = n;
 }
 
-static mt_status run_rounds(const mt_comm *comm, const space *s, forest *f, int64_t *n_edges,
-                            mt_edge *tree)
+static mt_status run_rounds(const mt_comm *comm, const space *s, forest *f,
+                            int64_t *n_edges, mt_edge *tree)
 {
   mt_status status = MT_OK;
   for (int round = 1; f->n > 1; round++) {
@@ -529,8 +542,9 @@ mt_status mt_cpu_spanning_tree(mt_backend *be, const mt_comm *comm,
   MT_TRY(mt_agree(comm, space_create(comm, options, n, d, points, &s)));
   double built = mt_seconds();
   MT_TRY(find_cores(comm, &s));
-  mt_debug("spanning tree: kd-tree of %lld distinct points %.2f s, core distances %.2f s",
-           (long long)s.distinct.n, built - start, mt_seconds() - built);
+  mt_debug(
+      "spanning tree: kd-tree of %lld distinct points %.2f s, core distances %.2f s",
+      (long long)s.distinct.n, built - start, mt_seconds() - built);
   MT_TRY(mt_agree(comm, forest_create(&s, &f)));
   int64_t n_edges = hang_duplicates(&s, n, tree_out);
   MT_TRY(run_rounds(comm, &s, &f, &n_edges, tree_out));

@@ -29,7 +29,8 @@ static int64_t size_of(int64_t n, const mt_merge *merges, int64_t node)
 }
 
 /* The points so ordered that those below any node are contiguous: from start[node] on. */
-static void order_points(int64_t n, const mt_merge *merges, int64_t *start, int64_t *order)
+static void order_points(int64_t n, const mt_merge *merges, int64_t *start,
+                         int64_t *order)
 {
   start[2 * n - 2] = 0;
   for (int64_t i = n - 2; i >= 0; i--) {
@@ -40,8 +41,8 @@ static void order_points(int64_t n, const mt_merge *merges, int64_t *start, int6
   for (int64_t i = 0; i < n; i++) order[start[i]] = i;
 }
 
-static void add_row(mt_condensed_tree *tree, int64_t parent, int64_t child, double lambda,
-                    int64_t size)
+static void add_row(mt_condensed_tree *tree, int64_t parent, int64_t child,
+                    double lambda, int64_t size)
 {
   int64_t row = tree->n_rows++;
   tree->parent[row] = parent;
@@ -107,7 +108,8 @@ mt_status mt_condense(int64_t n, const mt_merge *merges, int64_t min_cluster_siz
   walk w = {.merges = merges, .min_size = min_cluster_size};
 
   MT_REQUIRE(n >= 0 && min_cluster_size >= 2, MT_ERR_ARG,
-             "min_cluster_size is %lld, and must be 2 or more", (long long)min_cluster_size);
+             "min_cluster_size is %lld, and must be 2 or more",
+             (long long)min_cluster_size);
   MT_NEW(tree.parent, 2 * n); /* every point once, and fewer than n clusters */
   MT_NEW(tree.child, 2 * n);
   MT_NEW(tree.lambda, 2 * n);

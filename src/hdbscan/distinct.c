@@ -46,7 +46,8 @@ static void find_all(int64_t n, int64_t d, const float *points, int64_t size,
   }
 }
 
-mt_status mt_distinct_find(int64_t n, int64_t d, const float *points, mt_distinct *distinct_out)
+mt_status mt_distinct_find(int64_t n, int64_t d, const float *points,
+                           mt_distinct *distinct_out)
 {
   mt_status status = MT_OK;
   mt_distinct distinct = {0};

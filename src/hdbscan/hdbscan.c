@@ -9,13 +9,15 @@ static mt_status check_points(int64_t n, int64_t d, const float *points)
   if (n < 0 || d < 1) return mt_fail(MT_ERR_ARG, "hdbscan: negative size");
   for (int64_t i = 0; i < n * d; i++)
     if (!isfinite(points[i]))
-      return mt_fail(MT_ERR_INPUT, "hdbscan: point %lld: coordinate %lld is %g, not a finite number",
+      return mt_fail(MT_ERR_INPUT,
+                     "hdbscan: point %lld: coordinate %lld is %g, not a finite number",
                      (long long)(i / d), (long long)(i % d), (double)points[i]);
   return MT_OK;
 }
 
-mt_status mt_hdbscan(mt_backend *be, const mt_comm *comm, const mt_hdbscan_options *options,
-                     int64_t n, int64_t d, const float *points, mt_clusters *clusters_out)
+mt_status mt_hdbscan(mt_backend *be, const mt_comm *comm,
+                     const mt_hdbscan_options *options, int64_t n, int64_t d,
+                     const float *points, mt_clusters *clusters_out)
 {
   mt_status status = MT_OK;
   mt_edge *tree = NULL;

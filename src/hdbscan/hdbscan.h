@@ -19,7 +19,8 @@
  * where no two weights are equal.
  */
 mt_status mt_spanning_tree_ref(const mt_hdbscan_options *options, int64_t n, int64_t d,
-                               const float *points, mt_edge *tree_out, double *core_out);
+                               const float *points, mt_edge *tree_out,
+                               double *core_out);
 
 /* Sorts edges by (weight, a, b). */
 void mt_edges_sort(int64_t n, mt_edge *edges);
@@ -36,7 +37,8 @@ typedef struct mt_distinct {
 } mt_distinct;
 mt_status mt_distinct_find(int64_t n, int64_t d, const float *points,
                            mt_distinct *distinct_out);
-void mt_distinct_destroy(mt_distinct *distinct); /* frees the arrays; empties the struct */
+void mt_distinct_destroy(
+    mt_distinct *distinct); /* frees the arrays; empties the struct */
 
 /**
  * Single linkage: merge i joins two nodes at a distance. Nodes 0..n-1 are the points,
@@ -61,9 +63,10 @@ typedef struct mt_condensed_tree {
   int64_t n;          /* points */
   int64_t n_clusters; /* the root counted; 0 if n < 2 */
   int64_t n_rows;
-  int64_t *parent;     /* (n_rows) cluster; owned */
-  int64_t *child;      /* (n_rows) a point (< n) or a cluster (> n); owned */
-  double *lambda;      /* (n_rows) 1 / distance at which child leaves parent; finite; owned */
+  int64_t *parent; /* (n_rows) cluster; owned */
+  int64_t *child;  /* (n_rows) a point (< n) or a cluster (> n); owned */
+  double
+      *lambda; /* (n_rows) 1 / distance at which child leaves parent; finite; owned */
   int64_t *child_size; /* (n_rows) points in child; owned */
 } mt_condensed_tree;
 
@@ -76,15 +79,18 @@ double mt_lambda_of_zero(int64_t n, const mt_merge *merges);
 
 mt_status mt_condense(int64_t n, const mt_merge *merges, int64_t min_cluster_size,
                       mt_condensed_tree *tree_out);
-void mt_condensed_tree_destroy(mt_condensed_tree *tree); /* frees the arrays; empties it */
+void mt_condensed_tree_destroy(
+    mt_condensed_tree *tree); /* frees the arrays; empties it */
 
 /* The result for n points. */
 typedef struct mt_clusters {
   int64_t n, n_clusters;
-  int32_t *labels;        /* (n) 0..n_clusters-1 by ascending number in the condensed tree; -1 noise; owned */
+  int32_t *
+      labels; /* (n) 0..n_clusters-1 by ascending number in the condensed tree; -1 noise; owned */
   double *probabilities;  /* (n) in [0, 1], 0 for noise; owned */
   double *outlier_scores; /* (n) GLOSH, in [0, 1]; owned */
-  double *persistence;    /* (n_clusters) stability / (labelled points x largest lambda); owned */
+  double *
+      persistence; /* (n_clusters) stability / (labelled points x largest lambda); owned */
   mt_condensed_tree tree;
 } mt_clusters;
 
@@ -96,7 +102,8 @@ typedef struct mt_clusters {
  */
 mt_status mt_clusters_find(const mt_hdbscan_options *options, int64_t n,
                            const mt_edge *tree, mt_clusters *clusters_out);
-void mt_clusters_destroy(mt_clusters *clusters); /* frees the arrays; empties the struct */
+void mt_clusters_destroy(
+    mt_clusters *clusters); /* frees the arrays; empties the struct */
 
 /**
  * All of it: points to clusters, with a backend's spanning tree. Collective over comm; the
@@ -104,7 +111,8 @@ void mt_clusters_destroy(mt_clusters *clusters); /* frees the arrays; empties th
  * points   (n, d) float32, whole on every rank
  * Errors   MT_ERR_INPUT naming the first point that is not finite; MT_ERR_ARG; MT_STOPPED
  */
-mt_status mt_hdbscan(mt_backend *be, const mt_comm *comm, const mt_hdbscan_options *options,
-                     int64_t n, int64_t d, const float *points, mt_clusters *clusters_out);
+mt_status mt_hdbscan(mt_backend *be, const mt_comm *comm,
+                     const mt_hdbscan_options *options, int64_t n, int64_t d,
+                     const float *points, mt_clusters *clusters_out);
 
 #endif

@@ -32,8 +32,8 @@ mt_status mt_single_linkage(int64_t n, const mt_edge *tree, mt_merge *merges_out
   MT_NEW(parent, 2 * n);
   for (int64_t i = 0; i < 2 * n; i++) parent[i] = -1;
   for (int64_t i = 0; i < n - 1; i++) {
-    MT_REQUIRE(is_ordered(n, tree, i), MT_ERR_ARG, "spanning tree: edge %lld is not in order",
-               (long long)i);
+    MT_REQUIRE(is_ordered(n, tree, i), MT_ERR_ARG,
+               "spanning tree: edge %lld is not in order", (long long)i);
     int64_t left = find_root(parent, tree[i].a), right = find_root(parent, tree[i].b);
     MT_REQUIRE(left != right, MT_ERR_ARG, "spanning tree: edge %lld closes a cycle",
                (long long)i);

@@ -34,7 +34,8 @@ MT_BOTH double mt_reach2(double core2_p, double core2_q, double distance2, doubl
 
 /* Is the edge (a, b) of weight v before (c, e) of weight w? a < b, c < e. The total order
  * that makes a minimum spanning tree unique. */
-MT_BOTH int mt_edge_before(double v, int64_t a, int64_t b, double w, int64_t c, int64_t e)
+MT_BOTH int mt_edge_before(double v, int64_t a, int64_t b, double w, int64_t c,
+                           int64_t e)
 {
   if (v != w) return v < w;
   if (a != c) return a < c;

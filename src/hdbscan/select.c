@@ -8,9 +8,10 @@
 
 typedef struct selection {
   const mt_condensed_tree *tree;
-  int64_t n;          /* clusters */
-  int64_t *parent;    /* (n) */
-  int64_t *size;      /* (n) points at birth; of the root: those in its children, as hdbscan has it */
+  int64_t n;       /* clusters */
+  int64_t *parent; /* (n) */
+  int64_t *
+      size; /* (n) points at birth; of the root: those in its children, as hdbscan has it */
   double *birth;      /* (n) lambda at which it begins */
   double *death;      /* (n) largest lambda at which anything leaves it */
   double *stability;  /* (n) */
@@ -89,7 +90,8 @@ static void keep_topmost(selection *s)
 static void choose_most_mass(const mt_hdbscan_options *options, selection *s)
 {
   for (int64_t c = s->n - 1; c >= 0; c--) {
-    bool too_large = options->max_cluster_size > 0 && s->size[c] > options->max_cluster_size;
+    bool too_large =
+        options->max_cluster_size > 0 && s->size[c] > options->max_cluster_size;
     s->chosen[c] = s->below[c] <= s->stability[c] && !too_large;
     if (c == 0 && !options->allow_single_cluster) s->chosen[c] = false;
     if (!s->chosen[c]) s->stability[c] = s->below[c];
@@ -143,7 +145,8 @@ static int64_t number(selection *s)
 
 /* A root that is the one cluster keeps only the points that stay to the end, or, with an
  * epsilon, those that are still there at it. */
-static bool stays_in_root(const mt_hdbscan_options *options, const selection *s, double lambda)
+static bool stays_in_root(const mt_hdbscan_options *options, const selection *s,
+                          double lambda)
 {
   double epsilon = options->cluster_selection_epsilon;
   return lambda >= (epsilon != 0.0 ? 1.0 / epsilon : s->death[0]);
@@ -154,10 +157,12 @@ static bool stays_in_root(const mt_hdbscan_options *options, const selection *s,
 static void find_owners(selection *s)
 {
   s->climb[0] = 0;
-  for (int64_t c = 1; c < s->n; c++) s->climb[c] = s->chosen[c] ? c : s->climb[s->parent[c]];
+  for (int64_t c = 1; c < s->n; c++)
+    s->climb[c] = s->chosen[c] ? c : s->climb[s->parent[c]];
 }
 
-static void label_points(const mt_hdbscan_options *options, selection *s, mt_clusters *out)
+static void label_points(const mt_hdbscan_options *options, selection *s,
+                         mt_clusters *out)
 {
   const mt_condensed_tree *tree = s->tree;
   find_owners(s);
@@ -242,8 +247,9 @@ void mt_clusters_destroy(mt_clusters *clusters)
 
 static mt_status check_options(const mt_hdbscan_options *options)
 {
-  if (options->min_cluster_size >= 2 && options->min_samples >= 1 && options->alpha > 0.0 &&
-      options->cluster_selection_epsilon >= 0.0 && options->max_cluster_size >= 0)
+  if (options->min_cluster_size >= 2 && options->min_samples >= 1 &&
+      options->alpha > 0.0 && options->cluster_selection_epsilon >= 0.0 &&
+      options->max_cluster_size >= 0)
     return MT_OK;
   return mt_fail(MT_ERR_ARG, "hdbscan: an option is out of range");
 }

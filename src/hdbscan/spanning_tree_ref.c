@@ -44,8 +44,9 @@ static int64_t prim_step(int64_t n, int64_t d, const float *points, const double
   int64_t next = -1;
   for (int64_t j = 0; j < n; j++) {
     if (state->in_tree[j]) continue;
-    double reach = mt_reach2(core2[newest], core2[j],
-                             mt_distance2(d, points + newest * d, points + j * d), scale);
+    double reach =
+        mt_reach2(core2[newest], core2[j],
+                  mt_distance2(d, points + newest * d, points + j * d), scale);
     if (reach < state->weight[j]) state->weight[j] = reach, state->from[j] = newest;
     if (next < 0 || state->weight[j] < state->weight[next]) next = j;
   }
@@ -82,7 +83,8 @@ mt_status mt_spanning_tree_ref(const mt_hdbscan_options *options, int64_t n, int
   MT_NEW(state.weight, n);
   MT_NEW(state.from, n);
   for (int64_t i = 0; i < n; i++) core2[i] = core2_of(n, d, points, i, k, nearest);
-  prim_run(n, d, points, core2, 1.0 / (options->alpha * options->alpha), &state, tree_out);
+  prim_run(n, d, points, core2, 1.0 / (options->alpha * options->alpha), &state,
+           tree_out);
   mt_edges_sort(n - 1, tree_out);
   for (int64_t i = 0; i < n && core_out != NULL; i++) core_out[i] = sqrt(core2[i]);
 done:

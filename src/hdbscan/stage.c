@@ -52,38 +52,60 @@ done:
 }
 
 /* Writes this rank's part of an array that all ranks have whole. */
-static mt_status write_part(const mt_comm *comm, mt_file *file, const mt_dataset *dataset,
-                            int64_t n, const void *data)
+static mt_status write_part(const mt_comm *comm, mt_file *file,
+                            const mt_dataset *dataset, int64_t n, const void *data)
 {
   int64_t first = mt_part_first(n, comm->size, comm->rank);
   const char *part = (const char *)data + (size_t)first * mt_type_size(dataset->type);
-  return mt_store_write(comm, file, dataset, mt_part_count(n, comm->size, comm->rank), 0, part);
+  return mt_store_write(comm, file, dataset, mt_part_count(n, comm->size, comm->rank),
+                        0, part);
 }
 
-static const mt_dataset labels_set = {
-    "/labels", MT_INT32, "meta-topic of each topic, -1 for noise", "1", {"topic", NULL}};
+static const mt_dataset labels_set = {"/labels",
+                                      MT_INT32,
+                                      "meta-topic of each topic, -1 for noise",
+                                      "1",
+                                      {"topic", NULL}};
 static const mt_dataset probabilities_set = {
-    "/probabilities", MT_FLOAT64, "strength of each topic's membership, 0 for noise", "1",
+    "/probabilities",
+    MT_FLOAT64,
+    "strength of each topic's membership, 0 for noise",
+    "1",
     {"topic", NULL}};
-static const mt_dataset outliers_set = {
-    "/outlier_scores", MT_FLOAT64, "GLOSH outlier score of each topic", "1", {"topic", NULL}};
+static const mt_dataset outliers_set = {"/outlier_scores",
+                                        MT_FLOAT64,
+                                        "GLOSH outlier score of each topic",
+                                        "1",
+                                        {"topic", NULL}};
 static const mt_dataset persistence_set = {
-    "/persistence", MT_FLOAT64, "how long each meta-topic lasts, of the longest possible", "1",
+    "/persistence",
+    MT_FLOAT64,
+    "how long each meta-topic lasts, of the longest possible",
+    "1",
     {"meta_topic", NULL}};
 static const mt_dataset parent_set = {
-    "/condensed_tree/parent", MT_INT64, "cluster that the child leaves; the first is the root",
-    "1", {"row", NULL}};
+    "/condensed_tree/parent",
+    MT_INT64,
+    "cluster that the child leaves; the first is the root",
+    "1",
+    {"row", NULL}};
 static const mt_dataset child_set = {
-    "/condensed_tree/child", MT_INT64,
-    "topic, or cluster if not below the number of topics", "1", {"row", NULL}};
-static const mt_dataset lambda_set = {
-    "/condensed_tree/lambda", MT_FLOAT64, "1 / distance at which the child leaves",
-    "1 / unit of the embedding", {"row", NULL}};
+    "/condensed_tree/child",
+    MT_INT64,
+    "topic, or cluster if not below the number of topics",
+    "1",
+    {"row", NULL}};
+static const mt_dataset lambda_set = {"/condensed_tree/lambda",
+                                      MT_FLOAT64,
+                                      "1 / distance at which the child leaves",
+                                      "1 / unit of the embedding",
+                                      {"row", NULL}};
 static const mt_dataset child_size_set = {
     "/condensed_tree/child_size", MT_INT64, "topics in the child", "1", {"row", NULL}};
 
 static mt_status write_clusters(const mt_comm *comm, const char *path,
-                                const mt_fingerprint *made_by, const mt_clusters *clusters)
+                                const mt_fingerprint *made_by,
+                                const mt_clusters *clusters)
 {
   mt_status status = MT_OK;
   mt_file *file = NULL;
@@ -91,9 +113,11 @@ static mt_status write_clusters(const mt_comm *comm, const char *path,
 
   MT_TRY(mt_store_create(comm, path, made_by, &file));
   MT_TRY(write_part(comm, file, &labels_set, clusters->n, clusters->labels));
-  MT_TRY(write_part(comm, file, &probabilities_set, clusters->n, clusters->probabilities));
+  MT_TRY(
+      write_part(comm, file, &probabilities_set, clusters->n, clusters->probabilities));
   MT_TRY(write_part(comm, file, &outliers_set, clusters->n, clusters->outlier_scores));
-  MT_TRY(write_part(comm, file, &persistence_set, clusters->n_clusters, clusters->persistence));
+  MT_TRY(write_part(comm, file, &persistence_set, clusters->n_clusters,
+                    clusters->persistence));
   MT_TRY(write_part(comm, file, &parent_set, tree->n_rows, tree->parent));
   MT_TRY(write_part(comm, file, &child_set, tree->n_rows, tree->child));
   MT_TRY(write_part(comm, file, &lambda_set, tree->n_rows, tree->lambda));
@@ -112,21 +136,23 @@ static void tell(const mt_hdbscan_options *options, const mt_clusters *clusters,
   for (int64_t i = 0; i < clusters->n; i++) noise += clusters->labels[i] < 0;
   double share = clusters->n > 0 ? (double)noise / (double)clusters->n : 0.0;
   if (clusters->n > 0 && noise == clusters->n)
-    mt_warn("hdbscan: all %lld topics are noise; try a smaller hdbscan.min_cluster_size "
-            "(now %lld) or another hdbscan.min_samples (now %lld)",
-            (long long)clusters->n, (long long)options->min_cluster_size,
-            (long long)options->min_samples);
+    mt_warn(
+        "hdbscan: all %lld topics are noise; try a smaller hdbscan.min_cluster_size "
+        "(now %lld) or another hdbscan.min_samples (now %lld)",
+        (long long)clusters->n, (long long)options->min_cluster_size,
+        (long long)options->min_samples);
   else
     mt_info("hdbscan: %lld meta-topics from %lld topics, %.1f %% noise",
             (long long)clusters->n_clusters, (long long)clusters->n, 100.0 * share);
   if (result->metrics == NULL) return;
-  json_object_set_new(result->metrics, "meta_topics", json_integer(clusters->n_clusters));
+  json_object_set_new(result->metrics, "meta_topics",
+                      json_integer(clusters->n_clusters));
   json_object_set_new(result->metrics, "noise", json_integer(noise));
   json_object_set_new(result->metrics, "noise_share", json_real(share));
 }
 
-static mt_status work(const mt_comm *comm, const mt_run *run, const mt_fingerprint *made_by,
-                      mt_stage_result *result)
+static mt_status work(const mt_comm *comm, const mt_run *run,
+                      const mt_fingerprint *made_by, mt_stage_result *result)
 {
   mt_status status = MT_OK;
   const mt_hdbscan_options *options = &run->parameters->hdbscan;
@@ -135,7 +161,8 @@ static mt_status work(const mt_comm *comm, const mt_run *run, const mt_fingerpri
   mt_clusters clusters = {0};
   char *path = mt_path_join(run->out, "hdbscan.h5");
 
-  mt_status local = path == NULL ? MT_ERR_MEMORY : read_embedding(run->out, &n, &d, &points);
+  mt_status local =
+      path == NULL ? MT_ERR_MEMORY : read_embedding(run->out, &n, &d, &points);
   MT_TRY(mt_agree(comm, local));
   mt_progress_begin(comm->rank, "hdbscan", n);
   status = mt_hdbscan(run->backend, comm, options, n, d, points, &clusters);
@@ -151,6 +178,8 @@ done:
   return status;
 }
 
-const mt_stage mt_stage_hdbscan = {
-    .name = "hdbscan", .file = "hdbscan.h5", .fingerprint = fingerprint, .work = work,
-    .on_team = true};
+const mt_stage mt_stage_hdbscan = {.name = "hdbscan",
+                                   .file = "hdbscan.h5",
+                                   .fingerprint = fingerprint,
+                                   .work = work,
+                                   .on_team = true};

@@ -16,14 +16,15 @@ static void make_points(int64_t n, int64_t d, float *points)
   for (int64_t i = 0; i < n; i++)
     for (int64_t t = 0; t < d; t++) {
       uint64_t centre = (uint64_t)(i % n_blobs * d + t), at = (uint64_t)(i * d + t);
-      double side = 20.0 * mt_random_unit(1, MT_STREAM_TEST, i % 10 ? centre : at, i % 10 != 0);
+      double side =
+          20.0 * mt_random_unit(1, MT_STREAM_TEST, i % 10 ? centre : at, i % 10 != 0);
       double spread = i % 10 ? 0.05 * mt_random_normal(2, MT_STREAM_TEST, at, 0) : 0.0;
       points[i * d + t] = (float)(side + spread);
     }
 }
 
-static mt_status measure(const mt_comm *world, const mt_hdbscan_options *options, int64_t n,
-                         int64_t d)
+static mt_status measure(const mt_comm *world, const mt_hdbscan_options *options,
+                         int64_t n, int64_t d)
 {
   mt_status status = MT_OK;
   mt_backend be = {.name = "cpu", .spanning_tree = mt_cpu_spanning_tree};
@@ -55,9 +56,10 @@ static mt_status measure_all(const mt_comm *world, int argc, char **argv)
   mt_hdbscan_options options = {.min_cluster_size = 10, .min_samples = 5, .alpha = 1.0};
   if (argc > 3) options.min_samples = atoll(argv[3]);
   if (world->rank == 0)
-    printf("hdbscan, %d ranks, %d threads each, min_samples %lld\n%10s %3s %12s %12s %12s %9s\n",
-           world->size, omp_get_max_threads(), (long long)options.min_samples, "points", "d",
-           "tree s", "clusters s", "all s", "clusters");
+    printf("hdbscan, %d ranks, %d threads each, min_samples %lld\n%10s %3s %12s %12s "
+           "%12s %9s\n",
+           world->size, omp_get_max_threads(), (long long)options.min_samples, "points",
+           "d", "tree s", "clusters s", "all s", "clusters");
   if (argc > 2) return measure(world, &options, atoll(argv[1]), atoll(argv[2]));
   for (int64_t n = 10000; n <= 1000000; n *= 10) MT_TRY(measure(world, &options, n, 2));
 done:
