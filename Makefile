@@ -63,6 +63,7 @@ TESTS += test_report
 TESTS += test_record
 TESTS += test_deck
 TESTS += test_hdbscan
+TESTS += test_hdbscan_stage
 TESTS += test_knn
 TESTS += test_command_line
 # whole programs: tests/program/NAME.sh

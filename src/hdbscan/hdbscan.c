@@ -1,4 +1,5 @@
 #include "hdbscan/hdbscan.h"
+#include "base/log.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -22,12 +23,17 @@ mt_status mt_hdbscan(mt_backend *be, const mt_comm *comm,
   mt_status status = MT_OK;
   mt_edge *tree = NULL;
 
+  mt_log_replicated(true); /* all ranks look at the same points */
   mt_status local = check_points(n, d, points);
+  mt_log_replicated(false);
   if (local == MT_OK)
     local = mt_memory_new(n, sizeof *tree, "spanning tree", (void **)&tree);
   MT_TRY(mt_agree(comm, local));
   if (n >= 2) MT_TRY(be->spanning_tree(be, comm, options, n, d, points, tree, NULL));
-  MT_TRY(mt_agree(comm, mt_clusters_find(options, n, tree, clusters_out)));
+  mt_log_replicated(true);
+  local = mt_clusters_find(options, n, tree, clusters_out);
+  mt_log_replicated(false);
+  MT_TRY(mt_agree(comm, local));
 done:
   free(tree);
   return status;
