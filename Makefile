@@ -31,7 +31,8 @@ corpus_SRC = src/corpus/stage.c src/corpus/build.c src/corpus/collect.c \
 	src/corpus/csv.c src/corpus/text.c src/corpus/piece.c src/corpus/decode.c \
 	src/corpus/write.c src/corpus/read.c
 
-lda_SRC =
+lda_SRC = src/lda/bound.c src/lda/fit_ref.c src/lda/kernel.c src/lda/kernel_avx512.c \
+	src/lda/kernel_avx2.c src/lda/kernel_portable.c src/lda/fit.c
 
 knn_SRC = src/knn/reference.c src/knn/stage.c
 
@@ -65,6 +66,7 @@ TESTS += test_deck
 TESTS += test_hdbscan
 TESTS += test_hdbscan_stage
 TESTS += test_knn
+TESTS += test_lda
 TESTS += test_command_line
 # whole programs: tests/program/NAME.sh
 PROGRAM_TESTS =
@@ -117,6 +119,9 @@ $(BUILD)/%.o: %.c $(CONFIG)
 
 # distances are the same bits in every function and with every -march
 $(BUILD)/src/knn/%.o $(BUILD)/src/backend/cpu_knn.o: override CFLAGS += -ffp-contract=off
+
+# the same bits with AVX-512 and AVX2: only what is written as FMA becomes one
+$(BUILD)/src/lda/%.o: override CFLAGS += -ffp-contract=off -Wno-psabi
 
 $(BUILD)/newswire: $(BUILD)/tools/newswire/newswire.o $(BUILD)/tools/newswire/words.o $(LIB)
 	$(call say,LD,$@)$(LINK) -o $@ $^ $(LIBS)

@@ -1,0 +1,452 @@
+/* The kernels of kernel.h, for the instruction set that this is compiled for. Included
+ * once by each kernel_*.c, which defines KERNEL (the table's name), KERNEL_NAME, USABLE
+ * and GROUP: how many topics' sums fit in registers. */
+#include "lda/bound.h"
+#include "lda/kernel.h"
+#include "lda/vector.h"
+
+#include <math.h>
+
+/* exp(-s) for s >= 0, 0 from 86 on: 2^-n times a polynomial (relative error 4e-9). */
+MT_INLINE v16 exp_minus(v16 s)
+{
+  const v16 magic = v_set(12582912.0f); /* 1.5 x 2^23: its last bits become n */
+  v16 shifted = v_fma(s, v_set(1.44269504f), magic);
+  v16 n = v_sub(shifted, magic);
+  v16 r = v_fma(n, v_set(0.693359375f), v_sub(v_set(0.0f), s));
+  r = v_fma(n, v_set(-2.12194440e-4f), r);
+  v16 q = v_mul(r, r);
+  v16 low = v_fma(r, v_set(0.1666651885f), v_set(0.5f));
+  v16 high = v_fma(r, v_set(0.0083688877f), v_set(0.0416662058f));
+  high = v_fma(q, v_set(0.0013950488f), high);
+  v16 p = v_fma(v_fma(high, q, low), q, v_add(r, v_set(1.0f)));
+  v16 n_bits = v_sub(magic, n); /* 2^-n: add -n to the exponent */
+  return v_below(s, v_set(86.0f), v_bits_add_left(p, n_bits, 23));
+}
+
+/**
+ * exp(psi(x)), x > 0, where psi(x) = psi(x + 3) - 1/x - 1/(x+1) - 1/(x+2).
+ * With z = x + 2.5, exp(psi(z + 1/2)) = z + (1/24 - 37/5760 z^-2 + ...) / z: a polynomial
+ * fitted for z >= 2.5 (relative error 1.4e-8), so that no logarithm is taken.
+ */
+MT_INLINE v16 exp_digamma(v16 x)
+{
+  v16 one = v_set(1.0f), two = v_set(2.0f);
+  v16 t = v_fma(x, x, v_add(x, x)); /* x (x + 2) */
+  v16 s = v_div(v_fma(v_set(3.0f), t, two), v_mul(t, v_add(x, one)));
+  v16 z = v_add(x, v_set(2.5f)), w = v_div(one, z), u = v_mul(w, w);
+  v16 c = v_fma(u, v_set(0.0026745340f), v_set(-0.0063511427f));
+  c = v_fma(c, u, v_set(0.0416648760f));
+  return v_mul(v_fma(c, w, z), exp_minus(s));
+}
+
+/* log(x) of positive normal floats (relative error 1e-7, absolute below 1e-7 near 1). */
+MT_INLINE v16 natural_log(v16 x)
+{
+  v16 e = v_exponent(x), m = v_significand(x), one = v_set(1.0f);
+  v16 half = v_below(v_set(1.41421356f), m, v_set(0.5f)); /* 0.5 where m > sqrt 2 */
+  e = v_fma(half, v_set(2.0f), e);
+  m = v_sub(v_sub(m, v_mul(m, half)), one);
+  v16 p = v_set(-0.0763227195f);
+  p = v_fma(p, m, v_set(0.1276085586f));
+  p = v_fma(p, m, v_set(-0.1316063570f));
+  p = v_fma(p, m, v_set(0.1420188308f));
+  p = v_fma(p, m, v_set(-0.1662332717f));
+  p = v_fma(p, m, v_set(0.2000122069f));
+  p = v_fma(p, m, v_set(-0.2500082168f));
+  p = v_fma(p, m, v_set(0.3333333178f));
+  v16 q = v_mul(m, m);
+  v16 tail = v_fma(v_mul(p, m), q, v_mul(e, v_set(-2.12194440e-4f)));
+  tail = v_fma(q, v_set(-0.5f), tail);
+  return v_fma(e, v_set(0.693359375f), v_add(m, tail));
+}
+
+/* ---- update steps ---- */
+
+/* eps + sum over topics of weight x column, topic k in chain k mod 4. */
+MT_INLINE v16 norm_of(int64_t n, const float *weight, const float *block, v16 eps)
+{
+  v16 c0 = eps, c1 = v_set(0.0f), c2 = c1, c3 = c1;
+  int64_t k = 0;
+#pragma GCC unroll 4
+  for (; k + 4 <= n; k += 4) {
+    c0 = v_fma(v_set(weight[k]), v_load(block + 16 * k), c0);
+    c1 = v_fma(v_set(weight[k + 1]), v_load(block + 16 * k + 16), c1);
+    c2 = v_fma(v_set(weight[k + 2]), v_load(block + 16 * k + 32), c2);
+    c3 = v_fma(v_set(weight[k + 3]), v_load(block + 16 * k + 48), c3);
+  }
+  if (k < n) c0 = v_fma(v_set(weight[k]), v_load(block + 16 * k), c0);
+  if (k + 1 < n) c1 = v_fma(v_set(weight[k + 1]), v_load(block + 16 * k + 16), c1);
+  if (k + 2 < n) c2 = v_fma(v_set(weight[k + 2]), v_load(block + 16 * k + 32), c2);
+  return v_add(v_add(c0, c1), v_add(c2, c3));
+}
+
+/* New gamma and weight of 16 topics from their sums of ratio x column; how much gamma
+ * changes. Beyond K the sums are 0, gamma stays at the prior, and nobody reads weight. */
+MT_INLINE v16 update_topics(const mt_lda_pass *pass, int64_t first, v16 sums,
+                            mt_lda_slot *slot)
+{
+  v16 weight = v_load(slot->weight + first), old = v_load(slot->gamma + first);
+  v16 gamma = v_fma(weight, sums, v_set((float)pass->prior));
+  v_store(slot->gamma + first, gamma);
+  v_store(slot->weight + first, exp_digamma(gamma));
+  return v_abs(v_sub(gamma, old));
+}
+
+/* sums[k] = sum over tiles of ratio x column, for n <= GROUP topics, n a constant. */
+MT_INLINE void gather_group(const int n, int64_t tiles, int64_t stride,
+                            const float *block, const float *ratio, v16 *sums)
+{
+  v16 sum[GROUP];
+#pragma GCC unroll 16
+  for (int k = 0; k < n; k++) sum[k] = v_set(0.0f);
+  for (int64_t t = 0; t < tiles; t++) {
+    v16 r = v_load(ratio + 16 * t);
+#pragma GCC unroll 16
+    for (int k = 0; k < n; k++) sum[k] = v_fma(r, v_load(block + t * stride + 16 * k), sum[k]);
+  }
+#pragma GCC unroll 16
+  for (int k = 0; k < n; k++) sums[k] = sum[k];
+}
+
+/* The same for n <= 16 topics, n not known to the compiler; zero for the rest. */
+static v16 gather_sums(int n, int64_t tiles, int64_t stride, const float *block,
+                       const float *ratio)
+{
+  v16 sums[16];
+  int k = 0;
+  for (; k + GROUP <= n; k += GROUP)
+    gather_group(GROUP, tiles, stride, block + 16 * k, ratio, sums + k);
+  switch (n - k) {
+#define CASE(m)                                                                        \
+  case m: gather_group(m < GROUP ? m : 0, tiles, stride, block + 16 * k, ratio, sums + k); break;
+    CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8)
+    CASE(9) CASE(10) CASE(11) CASE(12) CASE(13) CASE(14) CASE(15)
+#undef CASE
+  }
+  for (k = n; k < 16; k++) sums[k] = v_set(0.0f);
+  return v_sums(sums);
+}
+
+MT_INLINE void ratios(const mt_lda_pass *pass, mt_lda_slot *slot)
+{
+  int64_t n = pass->n_components;
+  v16 eps = v_set(slot->eps);
+  for (int64_t t = 0; t < slot->tiles; t++) {
+    v16 norm = norm_of(n, slot->weight, slot->block + 16 * n * t, eps);
+    v_store(slot->ratio + 16 * t, v_div(v_load(slot->counts + 16 * t), norm));
+  }
+}
+
+/* One update step of a document: the sum of the changes of gamma over the topics. */
+static float step_any(const mt_lda_pass *pass, mt_lda_slot *slot)
+{
+  int64_t n = pass->n_components;
+  v16 change = v_set(0.0f);
+  ratios(pass, slot);
+  for (int64_t k = 0; k < n; k += 16) {
+    v16 sums = gather_sums(n - k < 16 ? (int)(n - k) : 16, slot->tiles, 16 * n,
+                           slot->block + 16 * k, slot->ratio);
+    change = v_add(change, update_topics(pass, k, sums, slot));
+  }
+  return v_sum(change);
+}
+
+#if GROUP >= 16
+/* The same for n <= 16 topics, n a constant: norms and sums in one sweep, in registers. */
+MT_INLINE float step_few(const int n, const mt_lda_pass *pass, mt_lda_slot *slot)
+{
+  v16 sums[16], eps = v_set(slot->eps);
+#pragma GCC unroll 16
+  for (int k = 0; k < 16; k++) sums[k] = v_set(0.0f);
+  for (int64_t t = 0; t < slot->tiles; t++) {
+    const float *block = slot->block + 16 * n * t;
+    v16 norm = norm_of(n, slot->weight, block, eps);
+    v16 ratio = v_div(v_load(slot->counts + 16 * t), norm);
+#pragma GCC unroll 16
+    for (int k = 0; k < n; k++) sums[k] = v_fma(ratio, v_load(block + 16 * k), sums[k]);
+  }
+  return v_sum(update_topics(pass, 0, v_sums(sums), slot));
+}
+
+#define FEW(n)                                                                         \
+  static float step_##n(const mt_lda_pass *pass, mt_lda_slot *slot)                    \
+  {                                                                                    \
+    return step_few(n, pass, slot);                                                    \
+  }
+FEW(1) FEW(2) FEW(3) FEW(4) FEW(5) FEW(6) FEW(7) FEW(8)
+FEW(9) FEW(10) FEW(11) FEW(12) FEW(13) FEW(14) FEW(15) FEW(16)
+#undef FEW
+#endif
+
+typedef float step_function(const mt_lda_pass *pass, mt_lda_slot *slot);
+
+static step_function *step_for(int64_t n_components)
+{
+#if GROUP >= 16
+  static step_function *const few[17] = {
+      NULL,   step_1, step_2,  step_3,  step_4,  step_5,  step_6,  step_7, step_8,
+      step_9, step_10, step_11, step_12, step_13, step_14, step_15, step_16};
+  if (n_components <= 16) return few[n_components];
+#endif
+  (void)n_components;
+  return step_any;
+}
+
+/* ---- starting values ---- */
+
+/* Philox4x32-10 of 16 consecutive indices (see base/random.h); words[w][lane]. */
+static void random_words16(uint32_t seed, uint32_t stream, uint64_t first, uint32_t step,
+                           uint32_t block, uint32_t words[4][16])
+{
+  uint32_t k0 = seed, k1 = stream;
+  for (int i = 0; i < 16; i++) {
+    uint64_t index = first + (uint64_t)i;
+    words[0][i] = (uint32_t)index;
+    words[1][i] = (uint32_t)(index >> 32);
+    words[2][i] = step;
+    words[3][i] = block;
+  }
+  for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
+    for (int i = 0; i < 16; i++) {
+      uint64_t p0 = (uint64_t)0xD2511F53u * words[0][i];
+      uint64_t p1 = (uint64_t)0xCD9E8D57u * words[2][i];
+      words[0][i] = (uint32_t)(p1 >> 32) ^ words[1][i] ^ k0;
+      words[1][i] = (uint32_t)p1;
+      words[2][i] = (uint32_t)(p0 >> 32) ^ words[3][i] ^ k1;
+      words[3][i] = (uint32_t)p0;
+    }
+}
+
+/* The upper 24 bits as a number in (0, 1). */
+MT_INLINE v16 unit16(const uint32_t words[16])
+{
+  int32_t bits[16];
+  for (int i = 0; i < 16; i++) bits[i] = (int32_t)(words[i] >> 8);
+  return v_fma(v_from_i32u(bits), v_set(0x1p-24f), v_set(0x1p-25f));
+}
+
+MT_INLINE v16 cos_turn(v16 turn) /* cos(2 pi turn), turn in [0, 1]; absolute 3e-7 */
+{
+  v16 v = v_sub(turn, v_set(0.5f)), q = v_mul(v, v), p = v_set(6.529610365f);
+  p = v_fma(p, q, v_set(-25.968313266f));
+  p = v_fma(p, q, v_set(60.167831721f));
+  p = v_fma(p, q, v_set(-85.450165549f));
+  p = v_fma(p, q, v_set(64.939118984f));
+  p = v_fma(p, q, v_set(-19.739204532f));
+  p = v_fma(p, q, v_set(0.9999999892f));
+  return v_sub(v_set(0.0f), p);
+}
+
+/**
+ * Marsaglia and Tsang's gamma with the words of mt_random_gamma. Its test accepts when
+ * log u < h(x), and 1 - exp(h(x)) <= 1.05e-4 x^4 for shape 100 and |x| < 6.9: so u below
+ * 1 - 1.2e-4 x^4 - 1e-6 is accepted without a logarithm, and the few others (4 in 10,000)
+ * are drawn by mt_random_gamma itself.
+ */
+static void gamma16(uint32_t seed, mt_stream stream, uint64_t first, uint32_t step,
+                    float *out)
+{
+  const float d = 100.0f - 1.0f / 3.0f, c = 0.033388999f; /* 1 / sqrt(9 d) */
+  uint32_t w[4][16], u[4][16];
+  float certain[16] __attribute__((aligned(64)));
+  random_words16(seed, (uint32_t)stream, first, step, 0, w);
+  random_words16(seed, (uint32_t)stream, first, step, 1, u);
+  v16 radius = v_sqrt(v_mul(v_set(-2.0f), natural_log(unit16(w[0]))));
+  v16 x = v_mul(radius, cos_turn(unit16(w[2])));
+  v16 v = v_fma(v_set(c), x, v_set(1.0f)), x2 = v_mul(x, x);
+  v16 limit = v_fma(v_mul(x2, x2), v_set(-1.2e-4f), v_set(1.0f - 1e-6f));
+  v_store(certain, v_below(unit16(u[0]), limit, v_set(1.0f)));
+  v_store(out, v_mul(v_mul(v, v_mul(v, v)), v_set(d * 0.01f)));
+  for (int i = 0; i < 16; i++)
+    if (certain[i] == 0.0f)
+      out[i] = (float)mt_random_gamma(seed, stream, first + (uint64_t)i, step, 100.0, 0.01);
+}
+
+static void gamma_fill(uint32_t seed, mt_stream stream, uint64_t first, uint32_t step,
+                       int64_t n, float *out)
+{
+  float last[16] __attribute__((aligned(64)));
+  int64_t i = 0;
+  for (; i < n; i += 16) {
+    gamma16(seed, stream, first + (uint64_t)i, step, last);
+    memcpy(out + i, last, (size_t)(n - i < 16 ? n - i : 16) * sizeof *out);
+  }
+}
+
+/* ---- a document comes in, and its sums go out ---- */
+
+static void start_gamma(const mt_lda_pass *pass, mt_lda_slot *slot)
+{
+  int64_t n = pass->n_components, d = slot->document;
+  for (int64_t k = n; k < pass->padded; k++) slot->gamma[k] = (float)pass->prior;
+  if (pass->start_ones)
+    for (int64_t k = 0; k < n; k++) slot->gamma[k] = 1.0f;
+  else if (pass->given != NULL)
+    memcpy(slot->gamma, pass->given + d * n, (size_t)n * sizeof *slot->gamma);
+  else
+    gamma_fill(pass->seed, MT_STREAM_LDA_DOCUMENT, (uint64_t)(d * n), pass->pass, n,
+               slot->gamma);
+}
+
+/* scikit-learn's EPS for exp(psi(gamma)) that are not yet divided by exp(psi(total)). */
+MT_INLINE float eps_of(double total)
+{
+  float value[16] __attribute__((aligned(64)));
+  v_store(value, exp_digamma(v_set((float)total)));
+  return 2.220446049250313e-16f * value[0];
+}
+
+/* 16 terms' rows of the table become K columns of 16. */
+static void pack_tile(const mt_lda_pass *pass, const int32_t *ids, int64_t n, float *block)
+{
+  for (int64_t k = 0; k < pass->n_components; k += 16) {
+    v16 rows[16];
+    for (int64_t i = 0; i < 16; i++)
+      rows[i] = i < n ? v_load(pass->table + ids[i] * pass->padded + k) : v_set(0.0f);
+    v_transpose(rows);
+    for (int64_t j = 0; j < 16 && k + j < pass->n_components; j++)
+      v_store(block + 16 * (k + j), rows[j]);
+  }
+}
+
+static void load_document(const mt_lda_pass *pass, int64_t document, mt_lda_slot *slot)
+{
+  int64_t at = pass->indptr[document], K = pass->n_components;
+  double words = 0.0, total = 0.0;
+  slot->document = document;
+  slot->n = pass->indptr[document + 1] - at;
+  slot->tiles = (slot->n + 15) / 16;
+  slot->steps = 0;
+  for (int64_t t = 0; t < slot->tiles; t++) {
+    int64_t left = slot->n - 16 * t < 16 ? slot->n - 16 * t : 16;
+    pack_tile(pass, pass->indices + at + 16 * t, left, slot->block + 16 * K * t);
+    for (int64_t i = 0; i < 16; i++) {
+      int32_t count = i < left ? pass->data[at + 16 * t + i] : 0;
+      slot->counts[16 * t + i] = (float)count;
+      words += count;
+    }
+  }
+  start_gamma(pass, slot);
+  for (int64_t k = 0; k < K; k++) total += slot->gamma[k];
+  for (int64_t k = 0; k < pass->padded; k += 16)
+    v_store(slot->weight + k, exp_digamma(v_load(slot->gamma + k)));
+  slot->eps = eps_of(total);
+  slot->eps_later = eps_of(words + pass->prior * (double)K);
+}
+
+static void add_stats(const mt_lda_pass *pass, mt_lda_slot *slot, float *stats)
+{
+  const int32_t *ids = pass->indices + pass->indptr[slot->document];
+  ratios(pass, slot);
+  for (int64_t i = 0; i < slot->n; i++) {
+    float *row = stats + ids[i] * pass->padded;
+    v16 ratio = v_set(slot->ratio[i]);
+    for (int64_t k = 0; k < pass->padded; k += 16)
+      v_store(row + k, v_fma(ratio, v_load(slot->weight + k), v_load(row + k)));
+  }
+}
+
+/* Sum over words of count x log(sum over topics of exp(E[log theta]) exp(E[log beta])). */
+static double score_words(const mt_lda_pass *pass, const mt_lda_slot *slot)
+{
+  const int32_t *ids = pass->indices + pass->indptr[slot->document];
+  int64_t n = pass->n_components;
+  double score = 0.0, shift = mt_lda_psi_total(n, slot->gamma);
+  for (int64_t t = 0; t < slot->tiles; t++) {
+    float norm[16] __attribute__((aligned(64))), value[16] __attribute__((aligned(64)));
+    v16 norms = norm_of(n, slot->weight, slot->block + 16 * n * t, v_set(0.0f));
+    v_store(norm, norms);
+    v_store(value, natural_log(norms));
+    for (int64_t i = 0; i < 16 && 16 * t + i < slot->n; i++) {
+      double word = value[i];
+      if (!(norm[i] > 1e-30f)) /* some of it underflowed */
+        word = mt_lda_word_log(n, slot->gamma, pass->lambda + ids[16 * t + i] * pass->padded,
+                               pass->psi_total);
+      score += slot->counts[16 * t + i] * (word - shift);
+    }
+  }
+  return score;
+}
+
+static void finish_document(const mt_lda_pass *pass, mt_lda_slot *slot, mt_lda_lane *lane)
+{
+  if (lane->stats != NULL) add_stats(pass, slot, lane->stats);
+  if (pass->lambda != NULL)
+    lane->score += score_words(pass, slot) +
+                   mt_lda_document_score(pass->n_components, pass->prior, slot->gamma);
+  lane->updates += slot->n * slot->steps;
+}
+
+/* ---- a lane ---- */
+
+/* Documents are worked on in pairs, a step of each in turn, so that the processor has
+ * something to do while one waits for its exp(psi(gamma)). What the lane adds up to
+ * depends on the order in which they finish: on the documents, not on who works. */
+static void documents(const mt_lda_pass *pass, mt_lda_room *room, mt_lda_lane *lane)
+{
+  const int64_t poll_after = (int64_t)1 << 24; /* count x topic x step: about 2 ms */
+  step_function *step = step_for(pass->n_components);
+  float tolerance = (float)(pass->tolerance * (double)pass->n_components);
+  mt_lda_slot *slots[MT_LDA_SLOTS];
+  int64_t next = lane->first, polled = 0;
+  int active = 0;
+  lane->gave_up = false;
+  for (; active < MT_LDA_SLOTS && next < lane->last; active++, next++) {
+    slots[active] = &room->slots[active];
+    load_document(pass, next, slots[active]);
+  }
+  while (active > 0)
+    for (int s = 0; s < active; s++) {
+      mt_lda_slot *slot = slots[s];
+      if (slot->steps < pass->max_steps) {
+        float change = step(pass, slot);
+        slot->eps = slot->eps_later;
+        if (++slot->steps < pass->max_steps && !(change < tolerance)) continue;
+      }
+      finish_document(pass, slot, lane);
+      if (lane->poll != NULL && (lane->updates - polled) * pass->n_components > poll_after) {
+        polled = lane->updates;
+        lane->gave_up = lane->poll(lane->context);
+        if (lane->gave_up) return;
+      }
+      if (next < lane->last)
+        load_document(pass, next++, slot);
+      else
+        slots[s--] = slots[--active];
+    }
+}
+
+static void expect(int64_t rows, int64_t padded, const double *lambda, const float *scale,
+                   float *table)
+{
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t k = 0; k < padded; k += 16) {
+      float value[16] __attribute__((aligned(64)));
+      for (int j = 0; j < 16; j++) value[j] = (float)lambda[i * padded + k + j];
+      v_store(table + i * padded + k, v_mul(exp_digamma(v_load(value)), v_load(scale + k)));
+    }
+}
+
+static void exp_digamma_array(int64_t n, const float *x, float *out)
+{
+  for (int64_t i = 0; i < n; i += 16) v_store(out + i, exp_digamma(v_load(x + i)));
+}
+
+static void log_array(int64_t n, const float *x, float *out)
+{
+  for (int64_t i = 0; i < n; i += 16) v_store(out + i, natural_log(v_load(x + i)));
+}
+
+static bool usable(void)
+{
+  return USABLE;
+}
+
+const mt_lda_kernel KERNEL = {.name = KERNEL_NAME,
+                              .usable = usable,
+                              .documents = documents,
+                              .expect = expect,
+                              .gamma = gamma_fill,
+                              .exp_digamma = exp_digamma_array,
+                              .log = log_array};
