@@ -68,6 +68,9 @@ TESTS += test_hdbscan_stage
 TESTS += test_knn
 TESTS += test_lda
 TESTS += test_command_line
+TESTS += test_corpus_tokens
+TESTS += test_corpus_readers
+TESTS += test_corpus_build
 # whole programs: tests/program/NAME.sh
 PROGRAM_TESTS =
 PROGRAM_TESTS += newswire
@@ -80,6 +83,9 @@ TEST_TOOLS = h5same check_planted
 # tests/fuzz/NAME.c, starting from the files in tests/fuzz/NAME/
 FUZZERS =
 FUZZERS += fuzz_deck
+FUZZERS += fuzz_sgml
+FUZZERS += fuzz_jsonl
+FUZZERS += fuzz_csv
 
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 OPENMP = -fopenmp

@@ -23,7 +23,8 @@ static int by_document(const void *a, const void *b, void *context)
 {
   const order_context *c = context;
   int64_t i = *(const int64_t *)a, j = *(const int64_t *)b;
-  const mt_document *one = &c->collection->documents[i], *other = &c->collection->documents[j];
+  const mt_document *one = &c->collection->documents[i],
+                    *other = &c->collection->documents[j];
   int order = compare(one->period, other->period);
   if (order == 0) order = compare(c->place[one->member], c->place[other->member]);
   return order != 0 ? order : compare(i, j);
@@ -38,8 +39,8 @@ static int by_run(const void *a, const void *b)
 }
 
 /* This rank's documents by period, place and offset, and the runs of them. */
-static mt_status local_runs(order_context *c, int rank, int64_t **order_out, int64_t *n_out,
-                            document_run **runs_out)
+static mt_status local_runs(order_context *c, int rank, int64_t **order_out,
+                            int64_t *n_out, document_run **runs_out)
 {
   mt_status status = MT_OK;
   document_run *runs = NULL;
@@ -49,8 +50,12 @@ static mt_status local_runs(order_context *c, int rank, int64_t **order_out, int
   qsort_r(order, (size_t)n_documents, sizeof *order, by_document, c);
   for (int64_t i = 0; i < n_documents; i++) {
     const mt_document *document = &c->collection->documents[order[i]];
-    document_run run = {.period = document->period, .place = c->place[document->member],
-                        .piece = document->piece, .count = 1, .rank = rank, .first = i};
+    document_run run = {.period = document->period,
+                        .place = c->place[document->member],
+                        .piece = document->piece,
+                        .count = 1,
+                        .rank = rank,
+                        .first = i};
     if (n > 0 && by_run(&runs[n - 1], &run) == 0) {
       runs[n - 1].count++;
       continue;
@@ -82,7 +87,8 @@ static mt_status gather_runs(const mt_comm *comm, int64_t n, const document_run 
     if (r == comm->rank) first = total;
     total += bytes[r];
   }
-  MT_TRY(mt_agree(comm, mt_memory_new((int64_t)total, 1, "order of documents", (void **)&runs)));
+  MT_TRY(mt_agree(
+      comm, mt_memory_new((int64_t)total, 1, "order of documents", (void **)&runs)));
   if (n > 0) memcpy((char *)runs + first, mine, size);
   MT_TRY(mt_allgatherv(comm, bytes, runs));
   *n_out = (int64_t)(total / sizeof *runs);
@@ -132,7 +138,8 @@ static int by_entry(const void *a, const void *b)
 }
 
 /* This rank's term numbers to those of the vocabulary; -1: not in it. */
-static mt_status map_terms(const mt_terms *vocabulary, const mt_terms *local, int32_t **out)
+static mt_status map_terms(const mt_terms *vocabulary, const mt_terms *local,
+                           int32_t **out)
 {
   mt_status status = MT_OK;
   int32_t *map = NULL;
@@ -154,8 +161,10 @@ static int64_t period_index(const mt_built *built, const int64_t *keys, int64_t 
   int64_t low = 0, high = built->survey.n_periods - 1;
   while (low < high) {
     int64_t middle = low + (high - low) / 2;
-    if (keys[middle] < key) low = middle + 1;
-    else high = middle;
+    if (keys[middle] < key)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low;
 }
@@ -167,7 +176,8 @@ static mt_status add_row(const mt_collection *c, const mt_document *document,
   mt_status status = MT_OK;
   const mt_entry *from = c->entries + document->first_entry;
   int64_t head_at = out->size;
-  MT_TRY(mt_buffer_reserve(out, sizeof head + (size_t)document->n_entries * sizeof *from +
+  MT_TRY(mt_buffer_reserve(out, sizeof head +
+                                    (size_t)document->n_entries * sizeof *from +
                                     (size_t)(head.id_size + head.title_size)));
   out->size += (int64_t)sizeof head;
   int64_t entries_at = out->size;
@@ -212,7 +222,8 @@ static mt_status pack_rows(const mt_comm *comm, const mt_collection *c,
   qsort_r(out->order, (size_t)n, sizeof *out->order, by_position, (void *)positions);
   for (int64_t i = 0; i < n; i++) {
     const mt_document *document = &c->documents[out->order[i]];
-    row_head head = {.position = positions[out->order[i]], .id_size = document->id_size,
+    row_head head = {.position = positions[out->order[i]],
+                     .id_size = document->id_size,
                      .title_size = document->title_size};
     head.period = period_index(built, keys, document->period);
     int64_t before = out->rows.size;
@@ -360,8 +371,8 @@ mt_status mt_arrange_rows(const mt_comm *comm, const mt_collection *collection,
   for (int r = 0; r < comm->size; r++) total += recv_bytes[r];
   MT_TRY(mt_agree(comm, mt_memory_new((int64_t)total, 1, "documents", (void **)&recv)));
   MT_TRY(mt_alltoallv(comm, out.bytes, out.rows.bytes, recv_bytes, recv));
-  MT_TRY(mt_agree(comm, unpack_rows(recv, total, mt_part_count(n, comm->size, comm->rank),
-                                    built)));
+  MT_TRY(mt_agree(
+      comm, unpack_rows(recv, total, mt_part_count(n, comm->size, comm->rank), built)));
   MT_TRY(sum_up(comm, built));
 done:
   free(keys);

@@ -74,7 +74,8 @@ done:
 }
 
 /* All ranks' tallies, and those periods that were asked for, as periods. */
-static mt_status gather_periods(const mt_comm *comm, const mt_collection *c, mt_survey *out)
+static mt_status gather_periods(const mt_comm *comm, const mt_collection *c,
+                                mt_survey *out)
 {
   mt_status status = MT_OK;
   mt_tally *all = NULL;
@@ -86,11 +87,14 @@ static mt_status gather_periods(const mt_comm *comm, const mt_collection *c, mt_
     total += bytes[r];
   }
   int64_t n = (int64_t)(total / sizeof *all), with_wanted = n + c->n_wanted;
-  MT_TRY(mt_agree(comm, mt_memory_new(with_wanted, sizeof *all, "periods", (void **)&all)));
+  MT_TRY(mt_agree(comm,
+                  mt_memory_new(with_wanted, sizeof *all, "periods", (void **)&all)));
   if (size > 0) memcpy((char *)all + first, c->tallies, size);
   MT_TRY(mt_allgatherv(comm, bytes, all));
-  for (int64_t w = 0; w < c->n_wanted; w++) all[n + w] = (mt_tally){.key = c->wanted[w]};
-  MT_TRY(mt_agree(comm, name_periods(c->options->period, merge(all, with_wanted), all, out)));
+  for (int64_t w = 0; w < c->n_wanted; w++)
+    all[n + w] = (mt_tally){.key = c->wanted[w]};
+  MT_TRY(mt_agree(comm,
+                  name_periods(c->options->period, merge(all, with_wanted), all, out)));
 done:
   free(all);
   free(bytes);
@@ -115,16 +119,17 @@ static mt_status no_documents(const mt_comm *comm, const mt_corpus_options *opti
   if (comm->rank != 0) return MT_ERR_INPUT;
   list_skips(survey, skips, sizeof skips);
   if (survey->n_records == 0)
-    return mt_fail(MT_ERR_INPUT,
-                   "%s: no document in it: read as %s (endings %s); corpus.format names "
-                   "another format",
-                   options->path, mt_format_name(survey->format),
-                   mt_format_endings(survey->format));
+    return mt_fail(
+        MT_ERR_INPUT,
+        "%s: no document in it: read as %s (endings %s); corpus.format names "
+        "another format",
+        options->path, mt_format_name(survey->format),
+        mt_format_endings(survey->format));
   return mt_fail(MT_ERR_INPUT,
                  "%s: none of its %lld records (%s) gives a document: %s; look at "
                  "corpus.period, corpus.periods and the fields' names",
-                 options->path, (long long)survey->n_records, mt_format_name(survey->format),
-                 skips);
+                 options->path, (long long)survey->n_records,
+                 mt_format_name(survey->format), skips);
 }
 
 static mt_status sum_survey(const mt_comm *comm, const mt_collection *c, mt_survey *out)
@@ -154,8 +159,9 @@ static void log_source(const mt_corpus_options *options, const mt_source *source
 }
 
 static mt_status read_all(const mt_comm *comm, const mt_corpus_options *options,
-                          bool count_only, size_t piece_bytes, mt_collection *collection,
-                          mt_members *members, mt_survey *survey)
+                          bool count_only, size_t piece_bytes,
+                          mt_collection *collection, mt_members *members,
+                          mt_survey *survey)
 {
   mt_status status = MT_OK;
   mt_source source = {0};
@@ -167,8 +173,8 @@ static mt_status read_all(const mt_comm *comm, const mt_corpus_options *options,
   log_source(options, &source);
   survey->format = source.format;
   survey->n_files = source.n;
-  MT_TRY(mt_agree(comm, mt_collect(collection, &source, comm->rank, comm->size, piece_bytes,
-                                   members)));
+  MT_TRY(mt_agree(comm, mt_collect(collection, &source, comm->rank, comm->size,
+                                   piece_bytes, members)));
   MT_TRY(sum_survey(comm, collection, survey));
 done:
   mt_source_destroy(&source);
@@ -215,7 +221,8 @@ static mt_status hash_content(const mt_comm *comm, mt_built *built)
   mt_status status = MT_OK;
   int64_t sums[2] = {0, 0};
   const mt_terms *terms = &built->vocabulary.terms;
-  for (int64_t i = 0; i < built->counts.n_documents; i++) add_document_hash(built, i, sums);
+  for (int64_t i = 0; i < built->counts.n_documents; i++)
+    add_document_hash(built, i, sums);
   MT_TRY(mt_sum_i64(comm, 2, sums));
   mt_hash *hash = mt_hash_begin();
   mt_hash_i64(hash, built->survey.n_documents);
@@ -228,7 +235,8 @@ static mt_status hash_content(const mt_comm *comm, mt_built *built)
   }
   mt_hash_bytes(hash, sums, sizeof sums);
   built->content = mt_hash_end(hash);
-  MT_REQUIRE(built->content.hex[0] != '\0', MT_ERR_MEMORY, "no memory for a fingerprint");
+  MT_REQUIRE(built->content.hex[0] != '\0', MT_ERR_MEMORY,
+             "no memory for a fingerprint");
 done:
   return status;
 }
@@ -255,7 +263,8 @@ mt_status mt_corpus_build(const mt_comm *comm, const mt_corpus_options *options,
   mt_built built = {0};
   int64_t *place = NULL, *positions = NULL;
 
-  MT_TRY(read_all(comm, options, false, piece_bytes, &collection, &members, &built.survey));
+  MT_TRY(read_all(comm, options, false, piece_bytes, &collection, &members,
+                  &built.survey));
   MT_TRY(mt_vocabulary_build(comm, options, built.survey.n_documents, &collection.terms,
                              collection.df, collection.tf, &built.vocabulary));
   MT_TRY(mt_agree(comm, place_members(&members, &place)));

@@ -12,8 +12,8 @@ typedef struct mt_survey {
   mt_corpus_format format;
   int64_t n_files, n_records, n_documents;
   int64_t skipped[MT_SKIP_KINDS]; /* records that gave no document, by reason */
-  int64_t n_periods;              /* those with a record, and those that were asked for */
-  mt_period *periods;             /* ascending; n_stored 0; owned */
+  int64_t n_periods;  /* those with a record, and those that were asked for */
+  mt_period *periods; /* ascending; n_stored 0; owned */
 } mt_survey;
 void mt_survey_destroy(mt_survey *survey);
 
@@ -27,15 +27,15 @@ mt_status mt_corpus_survey(const mt_comm *comm, const mt_corpus_options *options
                            mt_survey *survey_out);
 
 typedef struct mt_built {
-  mt_survey survey;         /* n_stored filled in; the same on all ranks, as the next five */
+  mt_survey survey; /* n_stored filled in; the same on all ranks, as the next five */
   mt_vocabulary vocabulary;
   int64_t n_stored, n_counted; /* counts over all documents; their sum */
-  int64_t n_empty;          /* documents that hold no term of the vocabulary; they stay */
-  mt_fingerprint content;   /* of vocabulary, periods, ids and counts */
-  int64_t first;            /* this rank's documents: [first, first + counts.n_documents), */
-  mt_counts counts;         /*   by period, then in input order, as mt_part_first */
-  int32_t *period_of;       /* (counts.n_documents) in survey.periods; owned */
-  char **ids, **titles;     /* (counts.n_documents) UTF-8 without '\0'; owned */
+  int64_t n_empty;        /* documents that hold no term of the vocabulary; they stay */
+  mt_fingerprint content; /* of vocabulary, periods, ids and counts */
+  int64_t first;      /* this rank's documents: [first, first + counts.n_documents), */
+  mt_counts counts;   /*   by period, then in input order, as mt_part_first */
+  int32_t *period_of; /* (counts.n_documents) in survey.periods; owned */
+  char **ids, **titles; /* (counts.n_documents) UTF-8 without '\0'; owned */
 } mt_built;
 void mt_built_destroy(mt_built *built);
 

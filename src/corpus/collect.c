@@ -24,15 +24,17 @@ static mt_status read_wanted(mt_collection *c)
     size_t size = strcspn(at, " \t\r\n,");
     if (size == 0) break;
     MT_GROW(c->wanted, capacity, c->n_wanted + 1);
-    MT_REQUIRE(mt_period_named(c->options->period, at, size, &c->wanted[c->n_wanted]),
-               MT_ERR_INPUT,
-               "corpus.periods: \"%.*s\" is not the name of a period; write it as %s, or "
-               "\"all\"",
-               (int)size, at, examples[c->options->period]);
+    MT_REQUIRE(
+        mt_period_named(c->options->period, at, size, &c->wanted[c->n_wanted]),
+        MT_ERR_INPUT,
+        "corpus.periods: \"%.*s\" is not the name of a period; write it as %s, or "
+        "\"all\"",
+        (int)size, at, examples[c->options->period]);
     c->n_wanted++;
     at += size;
   }
-  MT_REQUIRE(c->n_wanted > 0, MT_ERR_INPUT, "corpus.periods is empty; write names, or \"all\"");
+  MT_REQUIRE(c->n_wanted > 0, MT_ERR_INPUT,
+             "corpus.periods is empty; write names, or \"all\"");
   qsort(c->wanted, (size_t)c->n_wanted, sizeof *c->wanted, by_key);
 done:
   return status;
@@ -53,8 +55,10 @@ static mt_status tally_of(mt_collection *c, int64_t key, mt_tally **out)
   int64_t low = 0, high = c->n_tallies;
   while (low < high) {
     int64_t middle = low + (high - low) / 2;
-    if (c->tallies[middle].key < key) low = middle + 1;
-    else high = middle;
+    if (c->tallies[middle].key < key)
+      low = middle + 1;
+    else
+      high = middle;
   }
   if (low == c->n_tallies || c->tallies[low].key != key) {
     MT_GROW(c->tallies, c->tallies_capacity, c->n_tallies + 1);
@@ -126,8 +130,8 @@ static mt_status add_document(mt_collection *c, int64_t period, const mt_record 
   document->first_entry = c->n_entries;
   MT_TRY(add_text(c, record->id, &document->id_size));
   MT_TRY(add_text(c, record->title, &document->title_size));
-  MT_TRY(mt_tokenize(record->text.at, record->text.size, c->options->lowercase, &c->scratch,
-                     on_token, c));
+  MT_TRY(mt_tokenize(record->text.at, record->text.size, c->options->lowercase,
+                     &c->scratch, on_token, c));
   document->n_entries = c->n_entries - document->first_entry;
   c->n_documents++;
 done:
@@ -152,9 +156,9 @@ static mt_status judge(mt_collection *c, const mt_record *record, mt_skip *skip_
   *skip_out = MT_SKIP_OUTSIDE_PERIODS;
   if (!is_wanted(c, key)) return MT_OK;
   MT_TRY(tally_of(c, key, tally_out));
-  *skip_out = record->text.at == NULL                      ? MT_SKIP_NO_BODY
+  *skip_out = record->text.at == NULL                ? MT_SKIP_NO_BODY
               : mt_span_trim(record->text).size == 0 ? MT_SKIP_EMPTY_BODY
-                                                           : MT_SKIP_NONE;
+                                                     : MT_SKIP_NONE;
 done:
   return status;
 }
@@ -198,8 +202,8 @@ static mt_status on_piece(void *context, int64_t member, const mt_piece *piece)
 {
   mt_status status = MT_OK;
   mt_collection *c = context;
-  static mt_status (*const readers[])(const mt_piece *, const mt_corpus_options *, mt_sink,
-                                      void *) = {
+  static mt_status (*const readers[])(const mt_piece *, const mt_corpus_options *,
+                                      mt_sink, void *) = {
       [MT_FORMAT_REUTERS_SGML] = mt_reader_sgml,
       [MT_FORMAT_JSONL] = mt_reader_jsonl,
       [MT_FORMAT_CSV] = mt_reader_csv,
@@ -209,16 +213,18 @@ static mt_status on_piece(void *context, int64_t member, const mt_piece *piece)
   c->piece = piece->offset;
   MT_TRY(readers[c->format](piece, c->options, on_record, c));
   if (c->format == MT_FORMAT_REUTERS_SGML) {
-    int64_t held = count_openings(piece->bytes, piece->size), read = c->n_records - before;
-    MT_REQUIRE(read >= held, MT_ERR_INTERNAL, "%s: %lld documents from byte %lld on, %lld read",
-               piece->name, (long long)held, (long long)piece->offset, (long long)read);
+    int64_t held = count_openings(piece->bytes, piece->size),
+            read = c->n_records - before;
+    MT_REQUIRE(read >= held, MT_ERR_INTERNAL,
+               "%s: %lld documents from byte %lld on, %lld read", piece->name,
+               (long long)held, (long long)piece->offset, (long long)read);
   }
 done:
   return status;
 }
 
-mt_status mt_collect(mt_collection *collection, const mt_source *source, int rank, int size,
-                     size_t piece_bytes, mt_members *members_out)
+mt_status mt_collect(mt_collection *collection, const mt_source *source, int rank,
+                     int size, size_t piece_bytes, mt_members *members_out)
 {
   collection->format = source->format;
   return mt_intake(source, rank, size, piece_bytes, on_piece, collection, members_out);

@@ -18,8 +18,8 @@ typedef struct mt_period {
   char *name;             /* 1987-03, 1987, 1987-Q1, 1987-W09, 1987-03-17; owned */
   int64_t first_document; /* documents of a period are contiguous */
   int64_t n_documents;
-  int64_t skipped;        /* records with this period's date that gave no document */
-  int64_t n_stored;       /* counts stored for its documents */
+  int64_t skipped;  /* records with this period's date that gave no document */
+  int64_t n_stored; /* counts stored for its documents */
 } mt_period;
 void mt_periods_destroy(int64_t n, mt_period *periods); /* the array too */
 
@@ -27,7 +27,8 @@ void mt_periods_destroy(int64_t n, mt_period *periods); /* the array too */
 mt_status mt_corpus_periods(mt_file *corpus, int64_t *n_out, mt_period **periods_out);
 
 /* Rows [first, first + count) of the counts. */
-mt_status mt_corpus_counts(mt_file *corpus, int64_t first, int64_t count, mt_counts *out);
+mt_status mt_corpus_counts(mt_file *corpus, int64_t first, int64_t count,
+                           mt_counts *out);
 
 /* The vocabulary, lexicographic; n_terms texts, owned: mt_store_free_texts, then free. */
 mt_status mt_corpus_terms(mt_file *corpus, int64_t *n_terms_out, char ***terms_out);

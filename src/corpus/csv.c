@@ -14,7 +14,7 @@ typedef struct csv_reader {
   mt_decoder decoder;
   struct csv_parser parser;
   bool parser_open;
-  mt_buffer row;             /* the fields of the row so far, one after the other */
+  mt_buffer row; /* the fields of the row so far, one after the other */
   int64_t *ends, n_fields, ends_capacity;
   int64_t where[COLUMNS];    /* column of each field; -1: there is none */
   int64_t n_columns;         /* of the header; 0: it was not read yet */
@@ -72,7 +72,8 @@ static mt_status decode_value(csv_reader *reader, int f, mt_span *out, bool *val
   mt_span text;
   *valid_out = true;
   if (reader->where[f] < 0) return MT_OK;
-  MT_TRY(mt_decode(&reader->decoder, raw_field(reader, reader->where[f]), &text, valid_out));
+  MT_TRY(mt_decode(&reader->decoder, raw_field(reader, reader->where[f]), &text,
+                   valid_out));
   if (!*valid_out) goto done;
   mt_buffer *value = &reader->values[f];
   value->size = 0;
@@ -146,7 +147,8 @@ static void on_row(int end, void *context)
 {
   csv_reader *reader = context;
   (void)end;
-  if (reader->status == MT_OK && reader->n_fields > 0) reader->status = read_row(reader);
+  if (reader->status == MT_OK && reader->n_fields > 0)
+    reader->status = read_row(reader);
   reader->row.size = 0;
   reader->n_fields = 0;
   reader->row_at = reader->next_at;
@@ -172,7 +174,8 @@ static mt_status parse(csv_reader *reader, size_t at)
     const char *end = memchr(piece->bytes + at, '\n', piece->size - at);
     size_t size = (end != NULL ? (size_t)(end + 1 - piece->bytes) : piece->size) - at;
     reader->next_at = at + size;
-    size_t took = csv_parse(&reader->parser, piece->bytes + at, size, on_field, on_row, reader);
+    size_t took =
+        csv_parse(&reader->parser, piece->bytes + at, size, on_field, on_row, reader);
     if (reader->status != MT_OK) return reader->status;
     if (took != size && csv_error(&reader->parser) != CSV_EPARSE)
       return mt_fail(MT_ERR_MEMORY, "%s: %s", piece->name,
@@ -183,8 +186,11 @@ static mt_status parse(csv_reader *reader, size_t at)
     if (reader->n_fields == 0 && reader->row.size == 0 && !reader->parser.quoted)
       reader->row_at = at; /* a blank line, or the \n of \r\n */
   }
+  csv_set_opts(&reader->parser,
+               CSV_STRICT | CSV_STRICT_FINI); /* ask for the last quote */
   if (csv_fini(&reader->parser, on_field, on_row, reader) != 0)
-    return damaged(reader, MT_SKIP_DAMAGED, "a quote that is opened here is not closed%s", "");
+    return damaged(reader, MT_SKIP_DAMAGED,
+                   "a quote that is opened here is not closed%s", "");
   return reader->status;
 }
 
@@ -192,10 +198,11 @@ mt_status mt_reader_csv(const mt_piece *piece, const mt_corpus_options *options,
                         mt_sink sink, void *context)
 {
   mt_status status = MT_OK;
-  csv_reader reader = {.piece = piece, .options = options, .sink = sink, .context = context};
+  csv_reader reader = {
+      .piece = piece, .options = options, .sink = sink, .context = context};
   size_t at = piece->size >= 3 && memcmp(piece->bytes, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
 
-  unsigned char mode = options->strict ? CSV_STRICT | CSV_STRICT_FINI : CSV_STRICT_FINI;
+  unsigned char mode = options->strict ? CSV_STRICT : 0;
 
   MT_TRY(mt_decoder_open(options->encoding, MT_FALLBACK_NONE, &reader.decoder));
   MT_REQUIRE(csv_init(&reader.parser, mode) == 0, MT_ERR_LIBRARY, "csv_init failed");

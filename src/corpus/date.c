@@ -110,7 +110,8 @@ static bool read_compact(cursor c, mt_date *out)
 {
   int number;
   if (!take_number(&c, 8, 8, &number)) return false;
-  mt_date date = {.year = number / 10000, .month = number / 100 % 100, .day = number % 100};
+  mt_date date = {
+      .year = number / 10000, .month = number / 100 % 100, .day = number % 100};
   if (!is_day(&date)) return false;
   *out = date;
   return true;
@@ -127,8 +128,8 @@ static bool read_iso(cursor c, mt_date *out)
   } else if (!take_char(&c, '-')) {
     return false;
   } else if (take_char(&c, 'Q')) {
-    good = take_number(&c, 1, 1, &date.quarter) && date.quarter >= 1 && date.quarter <= 4 &&
-           c.left == 0;
+    good = take_number(&c, 1, 1, &date.quarter) && date.quarter >= 1 &&
+           date.quarter <= 4 && c.left == 0;
   } else if (take_char(&c, 'W')) {
     good = take_number(&c, 2, 2, &date.week) && date.week >= 1 &&
            date.week <= weeks_of(date.year) && c.left == 0;
@@ -180,22 +181,33 @@ void mt_period_name(mt_period_kind kind, int64_t key, char name_out[MT_PERIOD_NA
 {
   int k = (int)key;
   switch (kind) {
-  case MT_PERIOD_YEAR: snprintf(name_out, MT_PERIOD_NAME, "%04d", k); break;
-  case MT_PERIOD_QUARTER: snprintf(name_out, MT_PERIOD_NAME, "%04d-Q%d", k / 10, k % 10); break;
-  case MT_PERIOD_MONTH: snprintf(name_out, MT_PERIOD_NAME, "%04d-%02d", k / 100, k % 100); break;
-  case MT_PERIOD_WEEK: snprintf(name_out, MT_PERIOD_NAME, "%04d-W%02d", k / 100, k % 100); break;
+  case MT_PERIOD_YEAR:
+    snprintf(name_out, MT_PERIOD_NAME, "%04d", k);
+    break;
+  case MT_PERIOD_QUARTER:
+    snprintf(name_out, MT_PERIOD_NAME, "%04d-Q%d", k / 10, k % 10);
+    break;
+  case MT_PERIOD_MONTH:
+    snprintf(name_out, MT_PERIOD_NAME, "%04d-%02d", k / 100, k % 100);
+    break;
+  case MT_PERIOD_WEEK:
+    snprintf(name_out, MT_PERIOD_NAME, "%04d-W%02d", k / 100, k % 100);
+    break;
   case MT_PERIOD_DAY:
-    snprintf(name_out, MT_PERIOD_NAME, "%04d-%02d-%02d", k / 10000, k / 100 % 100, k % 100);
+    snprintf(name_out, MT_PERIOD_NAME, "%04d-%02d-%02d", k / 10000, k / 100 % 100,
+             k % 100);
     break;
   }
 }
 
-bool mt_period_named(mt_period_kind kind, const char *name, size_t size, int64_t *key_out)
+bool mt_period_named(mt_period_kind kind, const char *name, size_t size,
+                     int64_t *key_out)
 {
   mt_date date;
   int64_t key;
   char written[MT_PERIOD_NAME];
-  if (!mt_date_read(name, size, &date) || !mt_period_of(kind, &date, &key)) return false;
+  if (!mt_date_read(name, size, &date) || !mt_period_of(kind, &date, &key))
+    return false;
   mt_period_name(kind, key, written);
   if (strlen(written) != size || memcmp(written, name, size) != 0) return false;
   *key_out = key;

@@ -28,6 +28,7 @@ enum { MT_PERIOD_NAME = 16 };
 void mt_period_name(mt_period_kind kind, int64_t key, char name_out[MT_PERIOD_NAME]);
 
 /* The period of that exact name; false if it is no name of this kind. */
-bool mt_period_named(mt_period_kind kind, const char *name, size_t size, int64_t *key_out);
+bool mt_period_named(mt_period_kind kind, const char *name, size_t size,
+                     int64_t *key_out);
 
 #endif

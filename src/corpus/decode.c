@@ -56,11 +56,13 @@ mt_status mt_decoder_open(const char *encoding, mt_fallback fallback, mt_decoder
     decoder.name = encoding;
     decoder.iconv = iconv_open("UTF-8", encoding);
     MT_REQUIRE(decoder.iconv != no_iconv, MT_ERR_INPUT,
-               "corpus.encoding=\"%s\": no such encoding; `iconv -l` lists them", encoding);
-    MT_REQUIRE(keeps_ascii(decoder.iconv), MT_ERR_INPUT,
-               "corpus.encoding=\"%s\": records cannot be found in an encoding that does "
-               "not hold ASCII as it is; convert the files first (iconv -t UTF-8)",
+               "corpus.encoding=\"%s\": no such encoding; `iconv -l` lists them",
                encoding);
+    MT_REQUIRE(
+        keeps_ascii(decoder.iconv), MT_ERR_INPUT,
+        "corpus.encoding=\"%s\": records cannot be found in an encoding that does "
+        "not hold ASCII as it is; convert the files first (iconv -t UTF-8)",
+        encoding);
   }
   *out = decoder;
   decoder.iconv = no_iconv;
@@ -109,7 +111,8 @@ static mt_status from_iconv(mt_decoder *decoder, mt_span bytes, bool *valid_out)
     wrong = iconv(decoder->iconv, &in, &left, &to, &room);
     buffer->size = to - buffer->bytes;
   } while (wrong == (size_t)-1 && errno == E2BIG);
-  *valid_out = wrong != (size_t)-1 && mt_utf8_valid(buffer->bytes, (size_t)buffer->size);
+  *valid_out =
+      wrong != (size_t)-1 && mt_utf8_valid(buffer->bytes, (size_t)buffer->size);
 done:
   return status;
 }

@@ -10,8 +10,8 @@
 typedef enum mt_fallback { MT_FALLBACK_NONE, MT_FALLBACK_LATIN1 } mt_fallback;
 
 typedef struct mt_decoder {
-  const char *name;   /* "UTF-8", or the encoding's; for messages */
-  iconv_t iconv;      /* (iconv_t)-1: the bytes are UTF-8 already */
+  const char *name; /* "UTF-8", or the encoding's; for messages */
+  iconv_t iconv;    /* (iconv_t)-1: the bytes are UTF-8 already */
   mt_fallback fallback;
   mt_buffer buffer;
 } mt_decoder;

@@ -69,11 +69,13 @@ static int64_t next_document(const char *bytes, int64_t size, int64_t at)
   static const char opening[] = "<REUTERS";
   const int64_t length = sizeof opening - 1;
   while (at < size) {
-    const char *found = memmem(bytes + at, (size_t)(size - at), opening, (size_t)length);
+    const char *found =
+        memmem(bytes + at, (size_t)(size - at), opening, (size_t)length);
     if (found == NULL) return -1;
     at = found - bytes;
     if (at + length == size) return -1; /* the next bytes tell */
-    if (bytes[at + length] == '>' || isspace((unsigned char)bytes[at + length])) return at;
+    if (bytes[at + length] == '>' || isspace((unsigned char)bytes[at + length]))
+      return at;
     at += length;
   }
   return -1;
@@ -84,13 +86,13 @@ static int64_t next_document(const char *bytes, int64_t size, int64_t at)
 typedef struct cutter {
   mt_corpus_format format;
   size_t piece_bytes;
-  mt_piece piece;    /* name, path, folder; the rest as it goes */
+  mt_piece piece; /* name, path, folder; the rest as it goes */
   int64_t member;
   mt_piece_sink sink;
   void *context;
   int rank, size;
-  int64_t *turn;     /* counts pieces that go round the ranks; NULL: all are this rank's */
-  int file;          /* read from here, or else */
+  int64_t *turn; /* counts pieces that go round the ranks; NULL: all are this rank's */
+  int file;      /* read from here, or else */
   mt_stream *stream; /* from here */
   mt_buffer window;  /* bytes [offset, offset + window.size) of the file */
   int64_t offset;
@@ -109,7 +111,8 @@ static mt_status fill(cutter *c, size_t size)
     } else {
       ssize_t n = pread(c->file, to, size, (off_t)(c->offset + c->window.size));
       if (n < 0 && errno == EINTR) continue;
-      MT_REQUIRE(n >= 0, MT_ERR_IO, "cannot read %s: %s", c->piece.path, strerror(errno));
+      MT_REQUIRE(n >= 0, MT_ERR_IO, "cannot read %s: %s", c->piece.path,
+                 strerror(errno));
       got = (size_t)n;
     }
     c->ended = got == 0;
@@ -174,6 +177,7 @@ static mt_status cut(cutter *c, int64_t from, int64_t to)
   c->piece.line = from == 0 ? 1 : 0;
   MT_TRY(fill(c, c->piece_bytes));
   MT_TRY(find_start(c, from, &start));
+  MT_TRY(fill(c, c->piece_bytes)); /* a line may begin where the window ends */
   while (c->offset + start < to && start < c->window.size) {
     int64_t want = c->offset + start + piece_bytes;
     MT_TRY(find_start(c, want < to ? want : to, &end));
@@ -218,7 +222,8 @@ typedef struct intake {
   void *context;
   mt_members *members;
   mt_buffer window; /* lent to the cutters */
-  int64_t turn, first, last, before; /* bytes of plain files: this rank's; those before */
+  int64_t turn, first, last,
+      before; /* bytes of plain files: this rank's; those before */
 } intake;
 
 static bool is_cut(mt_corpus_format format)
@@ -243,7 +248,8 @@ static cutter cutter_for(intake *in, const mt_source_file *file, const char *nam
 }
 
 /* This rank's bytes of a plain file: [from, to), to INT64_MAX for its end. */
-static bool my_range(const intake *in, const mt_source_file *file, int64_t *from, int64_t *to)
+static bool my_range(const intake *in, const mt_source_file *file, int64_t *from,
+                     int64_t *to)
 {
   int64_t begin = in->before, end = begin + file->size;
   bool last = in->rank == in->size - 1;
@@ -251,7 +257,7 @@ static bool my_range(const intake *in, const mt_source_file *file, int64_t *from
   *to = in->last < end ? in->last - begin : INT64_MAX;
   if (!is_cut(in->source->format))
     return begin >= in->first && (begin < in->last || last);
-  return *from < file->size && *to > *from;
+  return *from<file->size && * to> * from;
 }
 
 static mt_status take_plain(intake *in, const mt_source_file *file)
@@ -264,7 +270,8 @@ static mt_status take_plain(intake *in, const mt_source_file *file)
   c.piece.path = file->path;
   if (!my_range(in, file, &from, &to)) return MT_OK;
   c.file = open(file->path, O_RDONLY | O_CLOEXEC);
-  MT_REQUIRE(c.file >= 0, MT_ERR_INPUT, "cannot read %s: %s", file->path, strerror(errno));
+  MT_REQUIRE(c.file >= 0, MT_ERR_INPUT, "cannot read %s: %s", file->path,
+             strerror(errno));
   if (is_cut(c.format))
     status = cut(&c, from, to);
   else
@@ -314,7 +321,8 @@ mt_status mt_intake(const mt_source *source, int rank, int size, size_t piece_by
 {
   mt_status status = MT_OK;
   mt_members members = {0};
-  intake in = {.source = source, .rank = rank, .size = size, .piece_bytes = piece_bytes};
+  intake in = {
+      .source = source, .rank = rank, .size = size, .piece_bytes = piece_bytes};
   int64_t total = 0;
   in.sink = sink;
   in.context = context;

@@ -12,14 +12,15 @@ typedef struct mt_members {
   struct mt_member {
     int64_t file; /* in the source */
     char *name;   /* owned */
-  } *list;
+  } * list;
 } mt_members;
 void mt_members_destroy(mt_members *members);
 
 /* The place of each member in the input: by file, then by name. place_out (members->n). */
 mt_status mt_members_order(const mt_members *members, int64_t *place_out);
 
-typedef mt_status (*mt_piece_sink)(void *context, int64_t member, const mt_piece *piece);
+typedef mt_status (*mt_piece_sink)(void *context, int64_t member,
+                                   const mt_piece *piece);
 
 enum { MT_PIECE_BYTES = 1 << 20 };
 

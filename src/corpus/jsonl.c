@@ -39,7 +39,8 @@ static mt_status field(const json_t *object, const char *name, mt_buffer *buffer
     *out = (mt_span){json_string_value(value), json_string_length(value)};
   } else if (buffer != NULL && json_is_number(value)) {
     if (json_is_integer(value))
-      length = snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
+      length =
+          snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
     else
       length = snprintf(number, sizeof number, "%.17g", json_real_value(value));
     buffer->size = 0;
@@ -65,8 +66,8 @@ done:
   return status;
 }
 
-static mt_status damaged(jsonl_reader *reader, mt_skip skip, size_t at, const char *what,
-                         const char *detail)
+static mt_status damaged(jsonl_reader *reader, mt_skip skip, size_t at,
+                         const char *what, const char *detail)
 {
   return mt_piece_damaged(reader->piece, reader->options, reader->sink, reader->context,
                           skip, at, at, what, detail);
@@ -116,9 +117,11 @@ static mt_status read_line(jsonl_reader *reader, size_t at, size_t size)
                    reader->decoder.name);
   object = parse(line, &error);
   if (object == NULL)
-    status = damaged(reader, MT_SKIP_DAMAGED, at, "a line that is not JSON: %s", error.text);
+    status =
+        damaged(reader, MT_SKIP_DAMAGED, at, "a line that is not JSON: %s", error.text);
   else if (!json_is_object(object))
-    status = damaged(reader, MT_SKIP_DAMAGED, at, "a line that is not a JSON object%s", "");
+    status =
+        damaged(reader, MT_SKIP_DAMAGED, at, "a line that is not a JSON object%s", "");
   else
     status = give(reader, at, object);
 done:
@@ -130,12 +133,14 @@ mt_status mt_reader_jsonl(const mt_piece *piece, const mt_corpus_options *option
                           mt_sink sink, void *context)
 {
   mt_status status = MT_OK;
-  jsonl_reader reader = {.piece = piece, .options = options, .sink = sink, .context = context};
+  jsonl_reader reader = {
+      .piece = piece, .options = options, .sink = sink, .context = context};
   static const char mark[] = "\xEF\xBB\xBF"; /* byte order, of no meaning in UTF-8 */
   size_t at = 0;
 
   MT_TRY(mt_decoder_open(options->encoding, MT_FALLBACK_NONE, &reader.decoder));
-  if (piece->offset == 0 && piece->size >= 3 && memcmp(piece->bytes, mark, 3) == 0) at = 3;
+  if (piece->offset == 0 && piece->size >= 3 && memcmp(piece->bytes, mark, 3) == 0)
+    at = 3;
   while (at < piece->size) {
     const char *end = memchr(piece->bytes + at, '\n', piece->size - at);
     size_t size = (end != NULL ? (size_t)(end - piece->bytes) : piece->size) - at;

@@ -22,8 +22,9 @@ void mt_periods_destroy(int64_t n, mt_period *periods)
 mt_status mt_corpus_periods(mt_file *corpus, int64_t *n_out, mt_period **periods_out)
 {
   mt_status status = MT_OK;
-  static const char *const columns[] = {"/periods/first_document", "/periods/n_documents",
-                                        "/periods/skipped", "/periods/n_stored"};
+  static const char *const columns[] = {"/periods/first_document",
+                                        "/periods/n_documents", "/periods/skipped",
+                                        "/periods/n_stored"};
   int64_t n = 0, width = 0, *values = NULL;
   mt_period *periods = NULL;
   char **names = NULL;
@@ -48,7 +49,8 @@ done:
   return status;
 }
 
-mt_status mt_corpus_counts(mt_file *corpus, int64_t first, int64_t count, mt_counts *out)
+mt_status mt_corpus_counts(mt_file *corpus, int64_t first, int64_t count,
+                           mt_counts *out)
 {
   mt_status status = MT_OK;
   mt_counts counts = {.n_documents = count};
@@ -56,7 +58,8 @@ mt_status mt_corpus_counts(mt_file *corpus, int64_t first, int64_t count, mt_cou
 
   MT_TRY(mt_store_shape(corpus, "/vocabulary/terms", &counts.n_terms, &width));
   MT_NEW(counts.indptr, count + 1);
-  MT_TRY(mt_store_read(corpus, "/counts/indptr", MT_INT64, first, count + 1, counts.indptr));
+  MT_TRY(mt_store_read(corpus, "/counts/indptr", MT_INT64, first, count + 1,
+                       counts.indptr));
   int64_t begin = counts.indptr[0], n = counts.indptr[count] - begin;
   for (int64_t i = 0; i <= count; i++) counts.indptr[i] -= begin;
   MT_NEW(counts.indices, n);

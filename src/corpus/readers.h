@@ -15,10 +15,10 @@ typedef enum mt_skip {
   MT_SKIP_NO_DATE,
   MT_SKIP_UNREADABLE_DATE, /* 30-FEB, or too coarse for the kind of period */
   MT_SKIP_NO_BODY,
-  MT_SKIP_EMPTY_BODY,      /* nothing but blanks */
+  MT_SKIP_EMPTY_BODY, /* nothing but blanks */
   MT_SKIP_OUTSIDE_PERIODS,
-  MT_SKIP_DAMAGED,         /* strict="false" only, as the next */
-  MT_SKIP_ENCODING,        /* bytes that are not text in the encoding */
+  MT_SKIP_DAMAGED,  /* strict="false" only, as the next */
+  MT_SKIP_ENCODING, /* bytes that are not text in the encoding */
   MT_SKIP_KINDS
 } mt_skip;
 const char *mt_skip_name(mt_skip skip); /* "no date", ... */
@@ -30,9 +30,10 @@ typedef struct mt_span {
 
 /* Borrowed until the sink returns. Texts are valid UTF-8. */
 typedef struct mt_record {
-  int64_t offset; /* of its first byte in the file: with the file, its place in the input */
+  int64_t
+      offset; /* of its first byte in the file: with the file, its place in the input */
   mt_span id, date, title, text;
-  mt_skip skip;   /* MT_SKIP_NONE, MT_SKIP_DAMAGED or MT_SKIP_ENCODING */
+  mt_skip skip; /* MT_SKIP_NONE, MT_SKIP_DAMAGED or MT_SKIP_ENCODING */
 } mt_record;
 
 typedef mt_status (*mt_sink)(void *context, const mt_record *record);
@@ -40,11 +41,12 @@ typedef mt_status (*mt_sink)(void *context, const mt_record *record);
 /* A whole file, or the part of it from the beginning of one record to that of another. */
 typedef struct mt_piece {
   const char *name; /* for messages and identifiers */
-  const char *path; /* to read again, for a line number; NULL if there is no such file */
+  const char
+      *path; /* to read again, for a line number; NULL if there is no such file */
   const char *bytes;
   size_t size;
-  int64_t offset;   /* of bytes in the file */
-  int64_t line;     /* of its first byte, from 1; 0: not known, count in path */
+  int64_t offset;     /* of bytes in the file */
+  int64_t line;       /* of its first byte, from 1; 0: not known, count in path */
   const char *folder; /* the name of the folder that it lies in: the date of a text */
 } mt_piece;
 

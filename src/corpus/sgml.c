@@ -59,7 +59,9 @@ static size_t reference_length(const char *at, size_t left)
   bool hex = at[2] == 'x';
   size_t i = hex ? 3 : 2, first = i;
   long code = 0;
-  for (; i < left && i < 12 && (hex ? isxdigit((unsigned char)at[i]) : isdigit((unsigned char)at[i])); i++) {
+  for (; i < left && i < 12 &&
+         (hex ? isxdigit((unsigned char)at[i]) : isdigit((unsigned char)at[i]));
+       i++) {
     int digit = isdigit((unsigned char)at[i]) ? at[i] - '0' : (at[i] | 32) - 'a' + 10;
     code = code * (hex ? 16 : 10) + digit;
   }
@@ -77,7 +79,8 @@ static bool is_markup(const char *at, size_t left)
 /* U+FFFE and U+FFFF, which XML forbids. */
 static bool is_noncharacter(const char *at, size_t left)
 {
-  return left >= 3 && memcmp(at, "\xEF\xBF", 2) == 0 && ((unsigned char)at[2] & 0xFE) == 0xBE;
+  return left >= 3 && memcmp(at, "\xEF\xBF", 2) == 0 &&
+         ((unsigned char)at[2] & 0xFE) == 0xBE;
 }
 
 /* What XML can read and means the same. */
@@ -89,8 +92,8 @@ static mt_status clean(mt_buffer *out, mt_span in)
   MT_TRY(mt_buffer_reserve(out, in.size + 1));
   while (at < end) {
     const char *plain = at;
-    while (at < end && *at != '&' && *at != '<' && *at != '>' && (unsigned char)*at >= 32 &&
-           (unsigned char)*at != 0xEF)
+    while (at < end && *at != '&' && *at != '<' && *at != '>' &&
+           (unsigned char)*at >= 32 && (unsigned char)*at != 0xEF)
       at++;
     MT_TRY(mt_buffer_add(out, plain, (size_t)(at - plain)));
     if (at == end) break;
@@ -158,10 +161,12 @@ static void on_message(void *context, const char *format, ...)
 static mt_status start_parser(sgml_reader *reader)
 {
   reader->parser = xmlNewParserCtxt();
-  if (reader->parser == NULL) return mt_fail(MT_ERR_MEMORY, "no memory for an XML parser");
+  if (reader->parser == NULL)
+    return mt_fail(MT_ERR_MEMORY, "no memory for an XML parser");
   xmlSAXHandler *handler = reader->parser->sax;
   memset(handler, 0, sizeof *handler);
-  handler->initialized = 1; /* the first SAX interface: names and attributes as they stand */
+  handler->initialized =
+      1; /* the first SAX interface: names and attributes as they stand */
   handler->startElement = on_start;
   handler->endElement = on_end;
   handler->characters = on_text;
@@ -205,9 +210,9 @@ static void parse(sgml_reader *reader)
   reader->open = NULL;
   reader->id.size = 0;
   xmlCtxtResetLastError(reader->parser);
-  xmlDocPtr tree = xmlCtxtReadMemory(reader->parser, reader->clean.bytes,
-                                     (int)reader->clean.size, NULL, "UTF-8",
-                                     XML_PARSE_HUGE | XML_PARSE_NONET);
+  xmlDocPtr tree =
+      xmlCtxtReadMemory(reader->parser, reader->clean.bytes, (int)reader->clean.size,
+                        NULL, "UTF-8", XML_PARSE_HUGE | XML_PARSE_NONET);
   if (tree != NULL) xmlFreeDoc(tree);
 }
 
@@ -219,14 +224,17 @@ static mt_status give(sgml_reader *reader, size_t at)
   char place[32];
   if (reader->id.size == 0) {
     int length = snprintf(place, sizeof place, "@%lld", (long long)record.offset);
-    MT_TRY(mt_buffer_add(&reader->id, reader->piece->name, strlen(reader->piece->name)));
+    MT_TRY(
+        mt_buffer_add(&reader->id, reader->piece->name, strlen(reader->piece->name)));
     MT_TRY(mt_buffer_add(&reader->id, place, (size_t)length));
   }
   record.id = span_of(&reader->id);
-  if (reader->parts[PART_DATE].seen) record.date = span_of(&reader->parts[PART_DATE].text);
+  if (reader->parts[PART_DATE].seen)
+    record.date = span_of(&reader->parts[PART_DATE].text);
   if (reader->parts[PART_TITLE].seen)
     record.title = mt_span_trim(span_of(&reader->parts[PART_TITLE].text));
-  if (reader->parts[PART_BODY].seen) record.text = span_of(&reader->parts[PART_BODY].text);
+  if (reader->parts[PART_BODY].seen)
+    record.text = span_of(&reader->parts[PART_BODY].text);
   MT_TRY(reader->sink(reader->context, &record));
 done:
   return status;
@@ -240,7 +248,8 @@ static mt_status read_document(sgml_reader *reader, size_t at, size_t size)
   mt_span text;
   bool valid;
 
-  MT_TRY(mt_decode(&reader->decoder, (mt_span){piece->bytes + at, size}, &text, &valid));
+  MT_TRY(
+      mt_decode(&reader->decoder, (mt_span){piece->bytes + at, size}, &text, &valid));
   if (!valid)
     return mt_piece_damaged(piece, reader->options, reader->sink, reader->context,
                             MT_SKIP_ENCODING, at, at, "a document that is not %s text",
@@ -253,13 +262,14 @@ static mt_status read_document(sgml_reader *reader, size_t at, size_t size)
   MT_TRY(reader->status);
   if (!reader->parser->wellFormed) {
     const xmlError *error = xmlCtxtGetLastError(reader->parser);
-    const char *message = error != NULL && error->message != NULL ? error->message : "?\n";
+    const char *message =
+        error != NULL && error->message != NULL ? error->message : "?\n";
     int64_t below = error != NULL && error->line > 1 ? error->line - 1 : 0;
     return mt_piece_damaged(
         piece, reader->options, reader->sink, reader->context, MT_SKIP_DAMAGED, at, at,
         "document NEWID=\"%.*s\" is not well formed, %lld lines below: %.*s",
-        (int)reader->id.size, reader->id.size > 0 ? reader->id.bytes : "", (long long)below,
-        (int)strcspn(message, "\n"), message);
+        (int)reader->id.size, reader->id.size > 0 ? reader->id.bytes : "",
+        (long long)below, (int)strcspn(message, "\n"), message);
   }
   MT_TRY(give(reader, at));
 done:
@@ -278,7 +288,8 @@ static bool is_cut_opening(mt_span rest)
 static int tag_length(const char *at, size_t size)
 {
   int length = 0;
-  while ((size_t)length < size && length < 120 && memchr(">\r\n", at[length], 3) == NULL)
+  while ((size_t)length < size && length < 120 &&
+         memchr(">\r\n", at[length], 3) == NULL)
     length++;
   return length;
 }
@@ -290,9 +301,9 @@ static mt_status read_between(sgml_reader *reader, size_t at, size_t next)
   const char *first = piece->bytes + at;
   const char *end = memmem(first, next - at, closing, sizeof closing - 1);
   if (end == NULL)
-    return mt_piece_damaged(piece, reader->options, reader->sink, reader->context,
-                            MT_SKIP_DAMAGED, at, at, "the document %.*s> has no </REUTERS>",
-                            tag_length(first, next - at), first);
+    return mt_piece_damaged(
+        piece, reader->options, reader->sink, reader->context, MT_SKIP_DAMAGED, at, at,
+        "the document %.*s> has no </REUTERS>", tag_length(first, next - at), first);
   size_t size = (size_t)(end - first) + sizeof closing - 1;
   mt_status status = read_document(reader, at, size);
   mt_span rest = {first + size, next - at - size};
@@ -306,7 +317,8 @@ mt_status mt_reader_sgml(const mt_piece *piece, const mt_corpus_options *options
                          mt_sink sink, void *context)
 {
   mt_status status = MT_OK;
-  sgml_reader reader = {.piece = piece, .options = options, .sink = sink, .context = context};
+  sgml_reader reader = {
+      .piece = piece, .options = options, .sink = sink, .context = context};
   reader.parts[PART_DATE].element = "DATE";
   reader.parts[PART_TITLE].element = "TITLE";
   reader.parts[PART_BODY].element = "BODY";

@@ -63,7 +63,8 @@ static size_t compression_of(const char *name)
 static bool is_archive_name(const char *name)
 {
   size_t size = strlen(name) - compression_of(name);
-  return ending_of(name, size, ".tar .cpio") > 0 || ending_of(name, strlen(name), ".tgz .tbz2 .txz .zip") > 0;
+  return ending_of(name, size, ".tar .cpio") > 0 ||
+         ending_of(name, strlen(name), ".tgz .tbz2 .txz .zip") > 0;
 }
 
 static const char *base_of(const char *name)
@@ -93,7 +94,8 @@ bool mt_format_takes(mt_corpus_format format, const char *name)
 {
   if (base_of(name)[0] == '.') return false;
   if (format == MT_FORMAT_TEXT) return true;
-  return ending_of(name, strlen(name) - compression_of(name), formats[format].endings) > 0;
+  return ending_of(name, strlen(name) - compression_of(name), formats[format].endings) >
+         0;
 }
 
 /* The format that a name alone tells; auto if none. */
@@ -161,9 +163,18 @@ static bool is_streamed(const char *bytes, size_t size)
   static const struct {
     const char *bytes;
     size_t size;
-  } marks[] = {{"\x1F\x8B", 2}, {"BZh", 3},           {"\xFD" "7zXZ", 5}, {"\x28\xB5\x2F\xFD", 4},
-               {"\x1F\x9D", 2}, {"\x04\x22\x4D\x18", 4}, {"PK\3\4", 4},   {"PK\5\6", 4},
-               {"070701", 6},   {"070707", 6}};
+  } marks[] = {{"\x1F\x8B", 2},
+               {"BZh", 3},
+               {"\xFD"
+                "7zXZ",
+                5},
+               {"\x28\xB5\x2F\xFD", 4},
+               {"\x1F\x9D", 2},
+               {"\x04\x22\x4D\x18", 4},
+               {"PK\3\4", 4},
+               {"PK\5\6", 4},
+               {"070701", 6},
+               {"070707", 6}};
   for (size_t m = 0; m < sizeof marks / sizeof marks[0]; m++)
     if (size >= marks[m].size && memcmp(bytes, marks[m].bytes, marks[m].size) == 0)
       return true;
@@ -201,7 +212,8 @@ static mt_status walk(const char *path, mt_source *source)
     if (hidden) continue;
     MT_REQUIRE(entry->fts_info != FTS_DNR && entry->fts_info != FTS_ERR &&
                    entry->fts_info != FTS_NS,
-               MT_ERR_INPUT, "cannot read %s: %s", entry->fts_path, strerror(entry->fts_errno));
+               MT_ERR_INPUT, "cannot read %s: %s", entry->fts_path,
+               strerror(entry->fts_errno));
     if (entry->fts_info != FTS_F) continue;
     const char *name = entry->fts_path + skip;
     while (*name == '/') name++;
@@ -259,21 +271,23 @@ static mt_status list_folder(const mt_corpus_options *options, mt_source *source
   mt_status status = MT_OK;
   const char *path = options->path;
   MT_TRY(walk(path, source));
-  MT_REQUIRE(source->n > 0, MT_ERR_INPUT,
-             "%s is empty: corpus.path names the folder, the file or the archive of the "
-             "collection",
-             path);
+  MT_REQUIRE(
+      source->n > 0, MT_ERR_INPUT,
+      "%s is empty: corpus.path names the folder, the file or the archive of the "
+      "collection",
+      path);
   qsort(source->files, (size_t)source->n, sizeof *source->files, by_name);
   if (source->format == MT_FORMAT_AUTO) MT_TRY(find_format(source, &source->format));
-  MT_REQUIRE(source->format != MT_FORMAT_AUTO, MT_ERR_INPUT,
-             "%s: none of its %lld files (the first is %s) has the ending of a known format "
-             "(%s; %s; %s) or lies in a folder named as a date; set corpus.format",
-             path, (long long)source->n, source->files[0].name,
-             mt_format_endings(MT_FORMAT_REUTERS_SGML), mt_format_endings(MT_FORMAT_JSONL),
-             mt_format_endings(MT_FORMAT_CSV));
+  MT_REQUIRE(
+      source->format != MT_FORMAT_AUTO, MT_ERR_INPUT,
+      "%s: none of its %lld files (the first is %s) has the ending of a known format "
+      "(%s; %s; %s) or lies in a folder named as a date; set corpus.format",
+      path, (long long)source->n, source->files[0].name,
+      mt_format_endings(MT_FORMAT_REUTERS_SGML), mt_format_endings(MT_FORMAT_JSONL),
+      mt_format_endings(MT_FORMAT_CSV));
   keep_format(source);
-  MT_REQUIRE(source->n > 0, MT_ERR_INPUT, "%s: no file of the format %s (%s) in it", path,
-             mt_format_name(source->format), mt_format_endings(source->format));
+  MT_REQUIRE(source->n > 0, MT_ERR_INPUT, "%s: no file of the format %s (%s) in it",
+             path, mt_format_name(source->format), mt_format_endings(source->format));
 done:
   return status;
 }
@@ -297,7 +311,8 @@ static mt_status list_file(const mt_corpus_options *options, const struct stat *
   else if (*format == MT_FORMAT_AUTO)
     *format = format_of_bytes(first, got);
   MT_REQUIRE(*format != MT_FORMAT_AUTO, MT_ERR_INPUT,
-             "%s: neither its name nor its contents tell its format; set corpus.format", path);
+             "%s: neither its name nor its contents tell its format; set corpus.format",
+             path);
 done:
   return status;
 }

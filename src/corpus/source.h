@@ -6,15 +6,15 @@
 #include "deck/parameters.h"
 
 typedef struct mt_source_file {
-  char *path, *name;        /* to open it; relative to the collection; owned */
-  int64_t size, modified;   /* bytes; nanoseconds */
-  bool streamed;            /* compressed or an archive: read from its beginning, by all */
+  char *path, *name;      /* to open it; relative to the collection; owned */
+  int64_t size, modified; /* bytes; nanoseconds */
+  bool streamed; /* compressed or an archive: read from its beginning, by all */
 } mt_source_file;
 
 typedef struct mt_source {
-  mt_corpus_format format;  /* never auto */
-  bool single;              /* the path is a file, so its name does not matter */
-  int64_t n, ignored;       /* files; other files in the folder */
+  mt_corpus_format format; /* never auto */
+  bool single;             /* the path is a file, so its name does not matter */
+  int64_t n, ignored;      /* files; other files in the folder */
   mt_source_file *files;
 } mt_source;
 void mt_source_destroy(mt_source *source);
@@ -34,7 +34,7 @@ mt_status mt_source_share(const mt_comm *comm, const mt_corpus_options *options,
 /* Adds names, sizes and times to a hash: changes when a file was touched. */
 void mt_source_hash(const mt_source *source, mt_hash *hash);
 
-const char *mt_format_name(mt_corpus_format format); /* "reuters-sgml", ... */
+const char *mt_format_name(mt_corpus_format format);    /* "reuters-sgml", ... */
 const char *mt_format_endings(mt_corpus_format format); /* ".sgm .sgml", for messages */
 
 /* Is a file or a member of an archive of this name one of the format's? */

@@ -81,14 +81,15 @@ static void log_built(const mt_built *built)
 {
   const mt_vocabulary *vocabulary = &built->vocabulary;
   log_survey(&built->survey);
-  mt_info("corpus: %lld distinct terms; stop_words took %lld, min_df %lld, max_df %lld, "
-          "max_features %lld: %lld are left",
-          (long long)vocabulary->distinct,
-          (long long)vocabulary->removed[MT_FILTER_STOP_WORDS],
-          (long long)vocabulary->removed[MT_FILTER_MIN_DF],
-          (long long)vocabulary->removed[MT_FILTER_MAX_DF],
-          (long long)vocabulary->removed[MT_FILTER_MAX_FEATURES],
-          (long long)vocabulary->terms.n);
+  mt_info(
+      "corpus: %lld distinct terms; stop_words took %lld, min_df %lld, max_df %lld, "
+      "max_features %lld: %lld are left",
+      (long long)vocabulary->distinct,
+      (long long)vocabulary->removed[MT_FILTER_STOP_WORDS],
+      (long long)vocabulary->removed[MT_FILTER_MIN_DF],
+      (long long)vocabulary->removed[MT_FILTER_MAX_DF],
+      (long long)vocabulary->removed[MT_FILTER_MAX_FEATURES],
+      (long long)vocabulary->terms.n);
   mt_info("corpus: %lld documents of %lld records, %lld counts, their sum %lld; %lld "
           "documents hold no term of the vocabulary",
           (long long)built->survey.n_documents, (long long)built->survey.n_records,
@@ -100,7 +101,8 @@ static json_t *skipped_json(const mt_survey *survey)
 {
   json_t *skipped = json_object();
   for (int s = 1; s < MT_SKIP_KINDS; s++)
-    json_object_set_new(skipped, mt_skip_name((mt_skip)s), json_integer(survey->skipped[s]));
+    json_object_set_new(skipped, mt_skip_name((mt_skip)s),
+                        json_integer(survey->skipped[s]));
   return skipped;
 }
 
@@ -109,11 +111,11 @@ static json_t *periods_json(const mt_survey *survey)
   json_t *periods = json_array();
   for (int64_t p = 0; p < survey->n_periods; p++) {
     const mt_period *period = &survey->periods[p];
-    json_array_append_new(
-        periods, json_pack("{s:s, s:I, s:I, s:I}", "name", period->name, "documents",
-                           (json_int_t)period->n_documents, "skipped",
-                           (json_int_t)period->skipped, "counts",
-                           (json_int_t)period->n_stored));
+    json_array_append_new(periods,
+                          json_pack("{s:s, s:I, s:I, s:I}", "name", period->name,
+                                    "documents", (json_int_t)period->n_documents,
+                                    "skipped", (json_int_t)period->skipped, "counts",
+                                    (json_int_t)period->n_stored));
   }
   return periods;
 }
@@ -125,7 +127,8 @@ static void report(const mt_built *built, json_t *metrics)
   for (int f = 0; f < MT_FILTERS; f++)
     json_object_set_new(removed, mt_filter_name((mt_filter)f),
                         json_integer(vocabulary->removed[f]));
-  json_object_set_new(metrics, "format", json_string(mt_format_name(built->survey.format)));
+  json_object_set_new(metrics, "format",
+                      json_string(mt_format_name(built->survey.format)));
   json_object_set_new(metrics, "files", json_integer(built->survey.n_files));
   json_object_set_new(metrics, "records", json_integer(built->survey.n_records));
   json_object_set_new(metrics, "documents", json_integer(built->survey.n_documents));

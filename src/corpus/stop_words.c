@@ -28,16 +28,18 @@ static mt_status read_all(const char *path, mt_buffer *out)
   mt_status status = MT_OK;
   FILE *file = fopen(path, "rb");
   size_t got;
-  MT_REQUIRE(file != NULL, MT_ERR_INPUT,
-             "corpus.stop_words=\"%s\": %s; give \"none\", \"english\" or a file with a word "
-             "a line",
-             path, strerror(errno));
+  MT_REQUIRE(
+      file != NULL, MT_ERR_INPUT,
+      "corpus.stop_words=\"%s\": %s; give \"none\", \"english\" or a file with a word "
+      "a line",
+      path, strerror(errno));
   do {
     MT_TRY(mt_buffer_reserve(out, 1 << 16));
     got = fread(out->bytes + out->size, 1, 1 << 16, file);
     out->size += (int64_t)got;
   } while (got > 0);
-  MT_REQUIRE(!ferror(file), MT_ERR_INPUT, "corpus.stop_words=\"%s\": cannot be read", path);
+  MT_REQUIRE(!ferror(file), MT_ERR_INPUT, "corpus.stop_words=\"%s\": cannot be read",
+             path);
 done:
   if (file != NULL) fclose(file);
   return status;
@@ -52,7 +54,8 @@ mt_status mt_stop_words_load(const mt_comm *comm, const mt_corpus_options *optio
   if (strcmp(options->stop_words, "english") == 0) {
     MT_TRY(mt_agree(comm, add_english(&words)));
   } else if (strcmp(options->stop_words, "none") != 0) {
-    MT_TRY(mt_agree(comm, comm->rank == 0 ? read_all(options->stop_words, &text) : MT_OK));
+    MT_TRY(
+        mt_agree(comm, comm->rank == 0 ? read_all(options->stop_words, &text) : MT_OK));
     size_t size = (size_t)text.size;
     MT_TRY(mt_bcast_bytes(comm, 0, &size, &text.bytes));
     MT_TRY(mt_agree(comm, mt_tokenize(text.bytes, size, options->lowercase, &scratch,

@@ -49,8 +49,7 @@ static la_ssize_t on_read(struct archive *inner, void *context, const void **byt
   *bytes = stream->block;
   if (got < 0) {
     const char *why = archive_error_string(stream->outer);
-    archive_set_error(inner, EILSEQ, "%s",
-                      why != NULL ? why : "its end is missing");
+    archive_set_error(inner, EILSEQ, "%s", why != NULL ? why : "its end is missing");
   }
   return got;
 }
@@ -69,7 +68,8 @@ static mt_status open_outer(mt_stream *stream)
   mt_status status = MT_OK;
   struct archive_entry *entry;
   stream->outer = archive_read_new();
-  MT_REQUIRE(stream->outer != NULL, MT_ERR_MEMORY, "no memory to read %s", stream->path);
+  MT_REQUIRE(stream->outer != NULL, MT_ERR_MEMORY, "no memory to read %s",
+             stream->path);
   archive_read_support_filter_gzip(stream->outer);
   archive_read_support_filter_bzip2(stream->outer);
   archive_read_support_filter_xz(stream->outer);
@@ -99,7 +99,8 @@ static mt_status open_inner(mt_stream *stream)
 {
   mt_status status = MT_OK;
   stream->inner = archive_read_new();
-  MT_REQUIRE(stream->inner != NULL, MT_ERR_MEMORY, "no memory to read %s", stream->path);
+  MT_REQUIRE(stream->inner != NULL, MT_ERR_MEMORY, "no memory to read %s",
+             stream->path);
   archive_read_support_format_tar(stream->inner);
   archive_read_support_format_zip_streamable(stream->inner);
   archive_read_support_format_cpio(stream->inner);
@@ -146,10 +147,12 @@ mt_status mt_stream_next(mt_stream *stream, const char **name_out)
   for (;;) {
     int code = archive_read_next_header(stream->inner, &entry);
     if (code == ARCHIVE_EOF) return drain(stream);
-    if (code != ARCHIVE_OK && code != ARCHIVE_WARN) return broken(stream, stream->inner);
+    if (code != ARCHIVE_OK && code != ARCHIVE_WARN)
+      return broken(stream, stream->inner);
     if (archive_entry_filetype(entry) != S_IFREG) continue;
     const char *name = archive_entry_pathname_utf8(entry);
-    if (name == NULL) name = archive_entry_pathname(entry); /* not UTF-8: as it stands */
+    if (name == NULL)
+      name = archive_entry_pathname(entry); /* not UTF-8: as it stands */
     if (name == NULL) return broken(stream, stream->inner);
     while (strncmp(name, "./", 2) == 0) name += 2;
     *name_out = name;
@@ -161,7 +164,8 @@ mt_status mt_stream_read(mt_stream *stream, void *out, size_t size, size_t *got_
 {
   la_ssize_t got = stream->inner != NULL ? archive_read_data(stream->inner, out, size)
                                          : read_outer(stream, out, size);
-  if (got < 0) return broken(stream, stream->inner != NULL ? stream->inner : stream->outer);
+  if (got < 0)
+    return broken(stream, stream->inner != NULL ? stream->inner : stream->outer);
   *got_out = (size_t)got;
   return MT_OK;
 }

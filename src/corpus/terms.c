@@ -6,7 +6,8 @@
 #include <string.h>
 
 /* The slot that holds the term, or the free one where it belongs. */
-static int64_t slot_of(const mt_terms *terms, uint64_t hash, const char *bytes, size_t size)
+static int64_t slot_of(const mt_terms *terms, uint64_t hash, const char *bytes,
+                       size_t size)
 {
   int64_t mask = terms->n_slots - 1, slot = (int64_t)hash & mask;
   for (; terms->slots[slot] != 0; slot = (slot + 1) & mask) {
@@ -41,7 +42,8 @@ done:
   return status;
 }
 
-mt_status mt_terms_add(mt_terms *terms, const char *bytes, size_t size, int64_t *number_out)
+mt_status mt_terms_add(mt_terms *terms, const char *bytes, size_t size,
+                       int64_t *number_out)
 {
   mt_status status = MT_OK;
   MT_TRY(make_room(terms));

@@ -26,14 +26,21 @@ static bool is_word(utf8proc_int32_t code)
   case UTF8PROC_CATEGORY_LO:
   case UTF8PROC_CATEGORY_ND:
   case UTF8PROC_CATEGORY_NL:
-  case UTF8PROC_CATEGORY_NO: return true;
-  default: return false;
+  case UTF8PROC_CATEGORY_NO:
+    return true;
+  default:
+    return false;
   }
 }
 
 /* ---- the capital sigma, whose small form depends on its neighbours ------------------------- */
 
-enum { CAPITAL_SIGMA = 0x3A3, SMALL_SIGMA = 0x3C3, FINAL_SIGMA = 0x3C2, I_WITH_DOT = 0x130 };
+enum {
+  CAPITAL_SIGMA = 0x3A3,
+  SMALL_SIGMA = 0x3C3,
+  FINAL_SIGMA = 0x3C2,
+  I_WITH_DOT = 0x130
+};
 
 static bool is_cased(utf8proc_int32_t code)
 {
@@ -56,8 +63,10 @@ static bool is_case_ignorable(utf8proc_int32_t code)
   case UTF8PROC_CATEGORY_ME:
   case UTF8PROC_CATEGORY_CF:
   case UTF8PROC_CATEGORY_LM:
-  case UTF8PROC_CATEGORY_SK: return true;
-  default: return false;
+  case UTF8PROC_CATEGORY_SK:
+    return true;
+  default:
+    return false;
   }
 }
 
@@ -112,7 +121,8 @@ static mt_status add_wide(tokenizer *t, const utf8proc_uint8_t *text,
 {
   if (!is_word(code)) return end_token(t);
   if (lowercase && code == CAPITAL_SIGMA)
-    code = cased_before(text, at) && !cased_after(at + step, end) ? FINAL_SIGMA : SMALL_SIGMA;
+    code = cased_before(text, at) && !cased_after(at + step, end) ? FINAL_SIGMA
+                                                                  : SMALL_SIGMA;
   else if (lowercase && code != I_WITH_DOT)
     code = utf8proc_tolower(code);
   if (lowercase && code == I_WITH_DOT) { /* i and a mark, which ends the token */

@@ -92,8 +92,9 @@ static int owner_of(uint64_t hash, int size)
   return (int)((hash >> 32) % (uint64_t)size);
 }
 
-static mt_status pack_for_owners(const mt_terms *local, const int64_t *df, const int64_t *tf,
-                                 int size, size_t *bytes, char **send_out)
+static mt_status pack_for_owners(const mt_terms *local, const int64_t *df,
+                                 const int64_t *tf, int size, size_t *bytes,
+                                 char **send_out)
 {
   mt_status status = MT_OK;
   char *send = NULL, **at = NULL;
@@ -118,8 +119,8 @@ done:
   return status;
 }
 
-static mt_status count_owned(const mt_comm *comm, const mt_terms *local, const int64_t *df,
-                             const int64_t *tf, counted_terms *owned)
+static mt_status count_owned(const mt_comm *comm, const mt_terms *local,
+                             const int64_t *df, const int64_t *tf, counted_terms *owned)
 {
   mt_status status = MT_OK;
   size_t *send_bytes = NULL, *recv_bytes = NULL, total = 0;
@@ -149,8 +150,8 @@ static double documents_of(mt_frequency frequency, int64_t n_documents)
 }
 
 /* What takes this term; MT_FILTERS: nothing so far. */
-static mt_filter filter_of(const counted_terms *owned, int64_t t, const mt_terms *stop_words,
-                           double least, double most)
+static mt_filter filter_of(const counted_terms *owned, int64_t t,
+                           const mt_terms *stop_words, double least, double most)
 {
   size_t size;
   const char *bytes = mt_term(&owned->terms, t, &size);
@@ -194,7 +195,8 @@ static mt_status gather(const mt_comm *comm, const mt_buffer *mine, counted_term
     if (r == comm->rank) first = total;
     total += bytes[r];
   }
-  MT_TRY(mt_agree(comm, mt_memory_new((int64_t)total, 1, "vocabulary", (void **)&packed)));
+  MT_TRY(
+      mt_agree(comm, mt_memory_new((int64_t)total, 1, "vocabulary", (void **)&packed)));
   if (size > 0) memcpy(packed + first, mine->bytes, size);
   MT_TRY(mt_allgatherv(comm, bytes, packed));
   MT_TRY(mt_agree(comm, unpack(packed, total, all)));
@@ -219,7 +221,8 @@ static int by_term(const void *a, const void *b, void *context)
 static int by_frequency(const void *a, const void *b, void *context)
 {
   const counted_terms *counted = context;
-  int64_t tf_a = counted->tf[*(const int64_t *)a], tf_b = counted->tf[*(const int64_t *)b];
+  int64_t tf_a = counted->tf[*(const int64_t *)a],
+          tf_b = counted->tf[*(const int64_t *)b];
   return tf_a != tf_b ? (tf_a < tf_b) - (tf_a > tf_b) : by_term(a, b, context);
 }
 
@@ -254,16 +257,17 @@ static mt_status none_left(const mt_comm *comm, const mt_vocabulary *vocabulary)
 {
   const int64_t *removed = vocabulary->removed;
   if (comm->rank != 0) return MT_ERR_INPUT;
-  return mt_fail(MT_ERR_INPUT,
-                 "no term is left of %lld: stop_words took %lld, min_df %lld, max_df %lld; "
-                 "lower corpus.min_df or raise corpus.max_df",
-                 (long long)vocabulary->distinct, (long long)removed[MT_FILTER_STOP_WORDS],
-                 (long long)removed[MT_FILTER_MIN_DF], (long long)removed[MT_FILTER_MAX_DF]);
+  return mt_fail(
+      MT_ERR_INPUT,
+      "no term is left of %lld: stop_words took %lld, min_df %lld, max_df %lld; "
+      "lower corpus.min_df or raise corpus.max_df",
+      (long long)vocabulary->distinct, (long long)removed[MT_FILTER_STOP_WORDS],
+      (long long)removed[MT_FILTER_MIN_DF], (long long)removed[MT_FILTER_MAX_DF]);
 }
 
 mt_status mt_vocabulary_build(const mt_comm *comm, const mt_corpus_options *options,
-                              int64_t n_documents, const mt_terms *local, const int64_t *df,
-                              const int64_t *tf, mt_vocabulary *out)
+                              int64_t n_documents, const mt_terms *local,
+                              const int64_t *df, const int64_t *tf, mt_vocabulary *out)
 {
   mt_status status = MT_OK;
   counted_terms owned = {0}, all = {0};

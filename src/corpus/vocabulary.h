@@ -16,9 +16,9 @@ typedef enum mt_filter {
 const char *mt_filter_name(mt_filter filter); /* "stop_words", ... */
 
 typedef struct mt_vocabulary {
-  mt_terms terms;                                 /* ascending, by bytes = by code points */
-  int64_t *document_frequency, *term_frequency;   /* (terms.n); owned */
-  int64_t distinct;                               /* terms before the filters */
+  mt_terms terms; /* ascending, by bytes = by code points */
+  int64_t *document_frequency, *term_frequency; /* (terms.n); owned */
+  int64_t distinct;                             /* terms before the filters */
   int64_t removed[MT_FILTERS];
 } mt_vocabulary;
 void mt_vocabulary_destroy(mt_vocabulary *vocabulary);
@@ -34,7 +34,7 @@ void mt_vocabulary_destroy(mt_vocabulary *vocabulary);
  * Errors       MT_ERR_INPUT: no term is left (the message says what each filter took)
  */
 mt_status mt_vocabulary_build(const mt_comm *comm, const mt_corpus_options *options,
-                              int64_t n_documents, const mt_terms *local, const int64_t *df,
-                              const int64_t *tf, mt_vocabulary *out);
+                              int64_t n_documents, const mt_terms *local,
+                              const int64_t *df, const int64_t *tf, mt_vocabulary *out);
 
 #endif

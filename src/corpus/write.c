@@ -4,34 +4,77 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const mt_dataset
-    terms_set = {"/vocabulary/terms", MT_TEXT, "terms in the order of their code points", "1",
-                 {"term"}},
-    df_set = {"/vocabulary/document_frequency", MT_INT64, "documents that hold the term",
-              "documents", {"term"}},
-    tf_set = {"/vocabulary/term_frequency", MT_INT64, "occurrences in all documents",
-              "occurrences", {"term"}},
-    id_set = {"/documents/id", MT_TEXT, "identifier in the collection", "1", {"document"}},
-    title_set = {"/documents/title", MT_TEXT, "title; empty if there is none", "1",
-                 {"document"}},
-    period_set = {"/documents/period", MT_INT32, "row of /periods; ascending", "1",
-                  {"document"}},
-    indptr_set = {"/counts/indptr", MT_INT64,
-                  "document d has the counts [indptr[d], indptr[d + 1])", "1",
-                  {"document or end"}},
-    indices_set = {"/counts/indices", MT_INT32,
-                   "term of each count, ascending in a document", "1", {"count"}},
-    data_set = {"/counts/data", MT_INT32, "occurrences of the term in the document",
-                "occurrences", {"count"}},
-    name_set = {"/periods/name", MT_TEXT, "periods in the order of time", "1", {"period"}},
-    first_set = {"/periods/first_document", MT_INT64, "first document of the period", "1",
-                 {"period"}},
-    n_set = {"/periods/n_documents", MT_INT64, "documents of the period", "documents",
-             {"period"}},
-    skipped_set = {"/periods/skipped", MT_INT64,
-                   "records of the period without a usable body", "records", {"period"}},
-    stored_set = {"/periods/n_stored", MT_INT64, "counts stored for the period", "counts",
-                  {"period"}};
+static const mt_dataset terms_set = {"/vocabulary/terms",
+                                     MT_TEXT,
+                                     "terms in the order of their code points",
+                                     "1",
+                                     {"term"}},
+                        df_set = {"/vocabulary/document_frequency",
+                                  MT_INT64,
+                                  "documents that hold the term",
+                                  "documents",
+                                  {"term"}},
+                        tf_set = {"/vocabulary/term_frequency",
+                                  MT_INT64,
+                                  "occurrences in all documents",
+                                  "occurrences",
+                                  {"term"}},
+                        id_set = {"/documents/id",
+                                  MT_TEXT,
+                                  "identifier in the collection",
+                                  "1",
+                                  {"document"}},
+                        title_set = {"/documents/title",
+                                     MT_TEXT,
+                                     "title; empty if there is none",
+                                     "1",
+                                     {"document"}},
+                        period_set = {"/documents/period",
+                                      MT_INT32,
+                                      "row of /periods; ascending",
+                                      "1",
+                                      {"document"}},
+                        indptr_set =
+                            {"/counts/indptr",
+                             MT_INT64,
+                             "document d has the counts [indptr[d], indptr[d + 1])",
+                             "1",
+                             {"document or end"}},
+                        indices_set = {"/counts/indices",
+                                       MT_INT32,
+                                       "term of each count, ascending in a document",
+                                       "1",
+                                       {"count"}},
+                        data_set = {"/counts/data",
+                                    MT_INT32,
+                                    "occurrences of the term in the document",
+                                    "occurrences",
+                                    {"count"}},
+                        name_set = {"/periods/name",
+                                    MT_TEXT,
+                                    "periods in the order of time",
+                                    "1",
+                                    {"period"}},
+                        first_set = {"/periods/first_document",
+                                     MT_INT64,
+                                     "first document of the period",
+                                     "1",
+                                     {"period"}},
+                        n_set = {"/periods/n_documents",
+                                 MT_INT64,
+                                 "documents of the period",
+                                 "documents",
+                                 {"period"}},
+                        skipped_set = {"/periods/skipped",
+                                       MT_INT64,
+                                       "records of the period without a usable body",
+                                       "records",
+                                       {"period"}},
+                        stored_set = {"/periods/n_stored",
+                                      MT_INT64,
+                                      "counts stored for the period",
+                                      "counts",
+                                      {"period"}};
 
 /* This rank's part of what all ranks know. */
 typedef struct part {
@@ -89,9 +132,11 @@ static mt_status write_counts(const mt_comm *comm, mt_file *file, const mt_built
 {
   mt_status status = MT_OK;
   const mt_counts *counts = &built->counts;
-  int64_t n = counts->n_documents, stored = counts->indptr[n], before = 0, *indptr = NULL;
+  int64_t n = counts->n_documents, stored = counts->indptr[n], before = 0,
+          *indptr = NULL;
   MT_TRY(mt_exscan_i64(comm, stored, &before));
-  MT_TRY(mt_agree(comm, mt_memory_new(n + 1, sizeof *indptr, "indptr", (void **)&indptr)));
+  MT_TRY(
+      mt_agree(comm, mt_memory_new(n + 1, sizeof *indptr, "indptr", (void **)&indptr)));
   for (int64_t i = 0; i <= n; i++) indptr[i] = before + counts->indptr[i];
   bool last = comm->rank == comm->size - 1; /* who adds the end */
   MT_TRY(mt_store_write(comm, file, &indptr_set, n + last, 0, indptr));
@@ -102,7 +147,8 @@ done:
   return status;
 }
 
-static mt_status write_periods(const mt_comm *comm, mt_file *file, const mt_survey *survey)
+static mt_status write_periods(const mt_comm *comm, mt_file *file,
+                               const mt_survey *survey)
 {
   mt_status status = MT_OK;
   const mt_dataset *const sets[] = {&first_set, &n_set, &skipped_set, &stored_set};
@@ -141,7 +187,8 @@ mt_status mt_corpus_write(const mt_comm *comm, const char *path,
   MT_TRY(write_counts(comm, file, built));
   MT_TRY(write_periods(comm, file, &built->survey));
   MT_TRY(mt_store_set_text(comm, file, "source", source->hex));
-  MT_TRY(mt_store_set_text(comm, file, "source_format", mt_format_name(built->survey.format)));
+  MT_TRY(mt_store_set_text(comm, file, "source_format",
+                           mt_format_name(built->survey.format)));
   MT_TRY(mt_store_set_i64(comm, file, "records", built->survey.n_records));
   MT_TRY(mt_store_commit(comm, &file));
 done:
