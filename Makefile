@@ -51,7 +51,7 @@ report_SRC = src/report/record.c src/report/versions.c src/report/labels.c src/r
 	src/report/place.c src/report/map.c src/report/glyphs.c src/report/process.c \
 	src/report/draw.c src/report/tables.c src/report/summary.c src/report/findings.c src/report/stage.c src/report/show.c
 
-stage_SRC = src/pipeline.c
+stage_SRC = src/pipeline.c src/check.c src/memory_need.c
 LIB_SRC = $(base_SRC) $(comm_SRC) $(deck_SRC) $(store_SRC) $(corpus_SRC) $(lda_SRC) \
 	$(knn_SRC) $(umap_SRC) $(hdbscan_SRC) $(backend_SRC) $(report_SRC) $(stage_SRC)
 

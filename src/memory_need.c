@@ -1,0 +1,70 @@
+#include "memory_need.h"
+
+static int64_t larger(int64_t a, int64_t b)
+{
+  return a > b ? a : b;
+}
+
+/* Rows of the rank that has most. */
+static int64_t share(int64_t n, int64_t ranks)
+{
+  return (n + ranks - 1) / ranks;
+}
+
+/* Counts are gathered, packed, sent and received; terms are counted, sent and kept whole. */
+static int64_t corpus_bytes(const mt_sizes *s)
+{
+  return 40 * share(s->stored, s->ranks) + 300 * share(s->documents, s->ranks) +
+         1000 * s->terms;
+}
+
+/* The period's counts, lambda, its sums and its table, a table of statistics a thread, and
+ * the topics twice: as they are and normalised. */
+static int64_t lda_bytes(const mt_sizes *s, const mt_lda_options *lda)
+{
+  int64_t k = lda->n_components, padded = (k + 15) / 16 * 16;
+  return 8 * (s->period_documents + s->period_stored) +
+         s->terms * padded * (20 + 4 * s->threads) + s->terms * k * 12;
+}
+
+static int64_t matrix_bytes(const mt_sizes *s, const mt_lda_options *lda)
+{
+  return 4 * s->terms * larger(share(s->topics, s->ranks), lda->n_components);
+}
+
+/* A rank's rows twice and three visiting blocks, in blocks of 1 GiB at most. */
+static int64_t knn_bytes(const mt_sizes *s, const mt_knn_options *knn)
+{
+  int64_t rows = share(s->topics, s->team), most = (int64_t)1 << 30;
+  int64_t matrix = 5 * 4 * s->terms * rows;
+  return (matrix < most ? matrix : most) + 32 * rows * knn->n_neighbors;
+}
+
+/* The graph in both directions while it is built; positions whole on every rank. */
+static int64_t umap_bytes(const mt_sizes *s, const mt_parameters *p)
+{
+  int64_t rows = share(s->topics, s->team);
+  int64_t start = 3 * 8 * (p->umap.n_components + 12);
+  return 100 * rows * p->knn.n_neighbors +
+         s->topics * (8 * p->umap.n_components + start);
+}
+
+static int64_t hdbscan_bytes(const mt_sizes *s, const mt_umap_options *umap)
+{
+  return s->topics * (16 * umap->n_components + 400);
+}
+
+void mt_memory_need(const mt_sizes *sizes, const mt_parameters *parameters,
+                    int64_t *bytes_out)
+{
+  const int64_t work[MT_N_STAGES] = {
+      corpus_bytes(sizes),
+      lda_bytes(sizes, &parameters->lda),
+      matrix_bytes(sizes, &parameters->lda),
+      knn_bytes(sizes, &parameters->knn),
+      umap_bytes(sizes, parameters),
+      hdbscan_bytes(sizes, &parameters->umap),
+      4 * sizes->terms + 500 * sizes->topics,
+  };
+  for (int i = 0; i < MT_N_STAGES; i++) bytes_out[i] = sizes->base + work[i];
+}
