@@ -13,7 +13,9 @@
  * (Higham 2002, section 3.1: any order of summation). So the pair can be left out if
  *     product + w_i b_j - h_j < t_i,
  * with w_i = gamma b_i + u Q, h_j a little below |y_j|^2/2, t_i a little below
- * (|y_i|^2 - Q^2)/2. The centre makes b small where rows are alike. */
+ * (|y_i|^2 - Q^2)/2. The centre makes b small where rows are alike. Where many rows far from
+ * it are alike, the product cannot tell them apart; then |y_i - y_j|, summed in float from
+ * differences, is compared with Q + u b_j, which only the rounding of y blurs. */
 #include "backend/cpu_knn.h"
 #include "base/memory.h"
 #include "base/progress.h"
@@ -155,22 +157,23 @@ static void measure(const search *s, worker *w, int64_t q, const visitors *v,
 
 /* ---- which pairs could matter ------------------------------------------------------------ */
 
-/* w and t of the test above; -inf while the row has fewer than k. */
+/* w, t and Q of the tests above; level -inf while the row has fewer than k. */
 typedef struct threshold {
   float slope, level;
+  double most;
 } threshold;
 
 static threshold limit_of(const search *s, int64_t q)
 {
   const row_facts *facts = s->query_facts + q;
   if (s->filled[q] < s->k)
-    return (threshold){(float)(s->gamma * facts->reach), -INFINITY};
+    return (threshold){(float)(s->gamma * facts->reach), -INFINITY, INFINITY};
   double length = mt_metric_length(s->metric, s->best[q * s->k + s->k - 1]);
   double most = s->zoom * length * (1.0 + 1e-9) + unit * facts->reach;
   double level = 0.5 * (facts->square - most * most);
   level -= fabs(level) * 0x1p-22 + s->tiny;
   double slope = (s->gamma * facts->reach + unit * most) * (1.0 + 1e-5);
-  return (threshold){(float)slope, (float)level};
+  return (threshold){(float)slope, (float)level, most};
 }
 
 /* The columns that pass the test, with their keys. */
@@ -191,6 +194,30 @@ FOR_VECTORS static int64_t collect(int64_t count, const float *product, const fl
     }
   }
   return hits;
+}
+
+/* Squared difference of two transformed rows; all terms are positive, so its relative error
+ * is below (d / lanes + lanes) u. */
+FOR_VECTORS static float near_square(int64_t d, const float *a, const float *b)
+{
+  enum { LANES = 32 };
+  float lane[LANES] = {0.0f}, sum = 0.0f;
+  int64_t whole = d - d % LANES;
+  for (int64_t t = 0; t < whole; t += LANES)
+    for (int l = 0; l < LANES; l++) lane[l] += (a[t + l] - b[t + l]) * (a[t + l] - b[t + l]);
+  for (int64_t t = whole; t < d; t++) lane[t - whole] += (a[t] - b[t]) * (a[t] - b[t]);
+  for (int l = 0; l < LANES; l++) sum += lane[l];
+  return sum;
+}
+
+/* The second test, which costs a tenth of a distance in double. */
+static bool may_be_near(const search *s, int64_t q, const visitors *v, int64_t column,
+                        double most)
+{
+  double off = ((double)s->d / 32.0 + 40.0) * unit;
+  double square = near_square(s->d, s->query_near + q * s->d, v->near + column * s->d);
+  double reach = most + unit * v->facts[column].reach;
+  return (square - s->tiny) * (1.0 - off) <= reach * reach;
 }
 
 static bool above(hit a, hit b)
@@ -237,8 +264,12 @@ static void search_row(const search *s, worker *w, int64_t q, int64_t self,
     while (n > 0 && (was_full || s->filled[q] < s->k)) {
       hit next = pop(w->heap, &n);
       int64_t index = v->first + next.column;
-      if (was_full && next.key < limit_of(s, q).level) break;
       if (index == self || is_settled(s, q, index) || is_kept(s, q, index)) continue;
+      if (was_full) {
+        threshold now = limit_of(s, q);
+        if (next.key < now.level) break;
+        if (!may_be_near(s, q, v, next.column, now.most)) continue;
+      }
       measure(s, w, q, v, next.column);
     }
     if (s->filled[q] < s->k) return; /* the whole block is in */
