@@ -62,6 +62,7 @@ TESTS += test_store
 TESTS += test_layout
 TESTS += test_report
 TESTS += test_record
+TESTS += test_map_stage
 TESTS += test_deck
 TESTS += test_hdbscan
 TESTS += test_hdbscan_stage
