@@ -32,7 +32,8 @@ corpus_SRC = src/corpus/stage.c src/corpus/build.c src/corpus/collect.c \
 	src/corpus/write.c src/corpus/read.c
 
 lda_SRC = src/lda/bound.c src/lda/fit_ref.c src/lda/kernel.c src/lda/kernel_avx512.c \
-	src/lda/kernel_avx2.c src/lda/kernel_portable.c src/lda/fit.c
+	src/lda/kernel_avx2.c src/lda/kernel_portable.c src/lda/fit.c src/lda/plan.c \
+	src/lda/fits.c src/lda/ensemble.c src/lda/matrix.c
 
 knn_SRC = src/knn/reference.c src/knn/stage.c
 
@@ -68,6 +69,7 @@ TESTS += test_hdbscan
 TESTS += test_hdbscan_stage
 TESTS += test_knn
 TESTS += test_lda
+TESTS += test_ensemble
 TESTS += test_command_line
 TESTS += test_corpus_tokens
 TESTS += test_corpus_readers
