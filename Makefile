@@ -79,6 +79,7 @@ PROGRAM_TESTS =
 PROGRAM_TESTS += newswire
 PROGRAM_TESTS += get_reuters
 PROGRAM_TESTS += format
+PROGRAM_TESTS += configure
 PROGRAM_TESTS += build_install
 PROGRAM_TESTS += build_dist
 # what they call: tests/NAME.c
