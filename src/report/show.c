@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "corpus/corpus.h"
 #include "deck/deck.h"
+#include "lda/fits.h"
 #include "report/record.h"
 #include "report/tables.h"
 #include "stage/stage.h"
@@ -45,7 +46,8 @@ typedef struct mt_folder_run {
   json_t *record;           /* run.json; NULL if there is none */
   mt_parameters parameters; /* as recorded */
   bool have_parameters;
-  int64_t fits_wanted; /* -1: not known */
+  int64_t fits_wanted; /* by the parameters; -1: not known */
+  int64_t fits_there;  /* of those, whole and made with them */
 } mt_folder_run;
 
 /* ---- parameters out of the record --------------------------------------------------- */
@@ -161,25 +163,32 @@ static void measure(const char *folder, const mt_shown *row, char *text, size_t 
   free(path);
 }
 
-/* Fits that the parameters ask for: periods with enough documents, by seeds. */
-static int64_t count_wanted_fits(const mt_folder_run *run)
+/* What the recorded run says to the stages' own questions; the backend only has a name. */
+static mt_run as_run(const mt_folder_run *run, mt_backend *named)
 {
-  mt_file *corpus = NULL;
-  mt_period *periods = NULL;
-  int64_t n = 0, wanted = -1;
+  const char *backend = json_string_value(json_object_get(run->record, "backend"));
+  *named = (mt_backend){.name = backend != NULL ? backend : "cpu"};
+  return (mt_run){.parameters = &run->parameters, .out = run->folder, .backend = named};
+}
+
+/* The fits that the parameters ask for, and how many of them are there. */
+static mt_status count_fits(mt_folder_run *run)
+{
+  mt_status status = MT_OK;
+  mt_fits fits = {0};
+  mt_backend named;
+  mt_run job = as_run(run, &named);
   char *path = mt_path_join(run->folder, "corpus.h5");
-  if (path != NULL && run->have_parameters && access(path, R_OK) == 0 &&
-      mt_store_open(path, &corpus) == MT_OK &&
-      mt_corpus_periods(corpus, &n, &periods) == MT_OK) {
-    wanted = 0;
-    for (int64_t p = 0; p < n; p++)
-      if (periods[p].n_documents >= run->parameters.lda.min_docs)
-        wanted += run->parameters.lda.n_seeds;
-  }
-  mt_periods_destroy(n, periods);
-  mt_store_close(corpus);
+  if (path == NULL) return MT_ERR_MEMORY;
+  if (!run->have_parameters || access(path, R_OK) != 0) goto done;
+  MT_TRY(mt_fits_list(&job, &fits));
+  run->fits_wanted = fits.n;
+  for (int64_t i = 0; i < fits.n; i++)
+    run->fits_there += mt_fit_is_there(&fits.fits[i]);
+done:
+  mt_fits_close(&fits);
   free(path);
-  return wanted;
+  return status;
 }
 
 /* Is what is there what the recorded parameters would make of what lies before it? The
@@ -187,9 +196,8 @@ static int64_t count_wanted_fits(const mt_folder_run *run)
 static mt_state compare(const mt_folder_run *run, const mt_shown *row)
 {
   mt_fingerprint expected = {""}, there;
-  const char *backend = json_string_value(json_object_get(run->record, "backend"));
-  mt_backend named = {.name = backend != NULL ? backend : "cpu"};
-  mt_run job = {.parameters = &run->parameters, .out = run->folder, .backend = &named};
+  mt_backend named;
+  mt_run job = as_run(run, &named);
   char *path = mt_path_join(run->folder, row->files);
   if (path == NULL || !run->have_parameters) {
     free(path);
@@ -219,9 +227,8 @@ static mt_state state_of(const mt_folder_run *run, const mt_shown *row, int64_t 
 {
   if (count == 0) return MT_STATE_MISSING;
   mt_state state = compare(run, row);
-  if (row->stage == &mt_stage_lda && run->fits_wanted >= 0 && count < run->fits_wanted)
-    return MT_STATE_PART;
-  return state;
+  bool lacks = row->stage == &mt_stage_lda && run->fits_there < run->fits_wanted;
+  return lacks && run->fits_there > 0 ? MT_STATE_PART : state;
 }
 
 static void print_state(mt_state state, bool before_changed, FILE *out)
@@ -248,7 +255,7 @@ static mt_status print_stage(const mt_folder_run *run, const mt_shown *row,
   MT_TRY(count_files(run->folder, row->files, &count, &bytes));
   *state_out = state_of(run, row, count);
   if (row->stage == &mt_stage_lda && run->fits_wanted >= 0)
-    snprintf(rows, sizeof rows, "%lld of %lld", (long long)count,
+    snprintf(rows, sizeof rows, "%lld of %lld", (long long)run->fits_there,
              (long long)run->fits_wanted);
   else if (count > 0)
     measure(run->folder, row, rows, sizeof rows);
@@ -360,7 +367,7 @@ mt_status mt_show(const char *folder, FILE *out)
   MT_TRY(require_run(folder, &run));
   print_outcome(&run, out);
   if (run.record != NULL) MT_TRY(take_parameters(&run, out));
-  run.fits_wanted = count_wanted_fits(&run);
+  MT_TRY(count_fits(&run));
   MT_TRY(print_stages(&run, out));
   const json_t *stages = json_object_get(run.record, "stages");
   if (json_array_size(stages) > 0) {
