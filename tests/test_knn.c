@@ -12,6 +12,7 @@
 #include "store/store.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -269,6 +270,59 @@ static void test_metrics(void **state)
   free(in.rows);
 }
 
+/* What scikit-learn finds (tests/data/knn.txt, made by tools/reference/knn.py). */
+static void test_scikit_learn(void **state)
+{
+  (void)state;
+  FILE *file = fopen("tests/data/knn.txt", "r");
+  int n, d, k, index;
+  data in;
+  assert_non_null(file);
+  assert_int_equal(fscanf(file, "%d %d %d", &n, &d, &k), 3);
+  new_data(&in, "scikit-learn", n, d);
+  for (int i = 0; i < n * d; i++)
+    assert_int_equal(fscanf(file, "%" SCNx32, (uint32_t *)in.rows + i), 1);
+  int64_t first = mt_part_first(n, mt_test_world.size, mt_test_world.rank);
+  for (int metric = 0; metric < 3; metric++) {
+    char name[32];
+    found f = find(&in, metric, k, (mt_cpu_knn_sizes){0, 0, 0}, 1);
+    assert_int_equal(fscanf(file, "%31s", name), 1);
+    assert_string_equal(name, mt_metric_name(metric));
+    for (int64_t m = -first * k; m < (n - first) * k; m++) {
+      assert_int_equal(fscanf(file, "%d", &index), 1);
+      if (m >= 0 && m < f.local * k) assert_int_equal(f.indices[m], index);
+    }
+    for (int64_t m = -first * k; m < (n - first) * k; m++) {
+      double distance;
+      assert_int_equal(fscanf(file, "%lf", &distance), 1);
+      if (m >= 0 && m < f.local * k)
+        MT_TEST_CLOSE(f.distances + m, &distance, 1, 1e-6, 1e-9);
+    }
+    forget(&f);
+  }
+  fclose(file);
+  free(in.rows);
+}
+
+/* Few distances are computed in double, also where many rows are alike. */
+static void test_cost(void **state)
+{
+  (void)state;
+  enum { K = 5 };
+  data in;
+  new_data(&in, "cost", 400, 50);
+  for (int kind = 0; kind < 4; kind++) {
+    fill_topics(&in, kind == 3 ? 2 : 1, kind == 0 ? 0.5f : 1e-2f);
+    for (int64_t i = 0; kind == 2 && i < in.n; i++) copy_row(&in, 0, i);
+    for (int metric = 0; metric < 3; metric++) {
+      found f = find(&in, metric, K, (mt_cpu_knn_sizes){0, 0, 0}, 1);
+      assert_in_range(f.cost.exact, f.local * K, 2 * f.local * K * mt_test_world.size);
+      forget(&f);
+    }
+  }
+  free(in.rows);
+}
+
 /* The same bits for every number of ranks: compared with a constant of one rank's run on
  * values that are exact in any arithmetic. */
 static void test_same_bits(void **state)
@@ -472,7 +526,9 @@ static void test_stage(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_metrics),        cmocka_unit_test(test_small),
+    cmocka_unit_test(test_metrics),
+    cmocka_unit_test(test_scikit_learn),
+    cmocka_unit_test(test_cost),        cmocka_unit_test(test_small),
     cmocka_unit_test(test_topics),         cmocka_unit_test(test_near_identical),
     cmocka_unit_test(test_far_from_origin), cmocka_unit_test(test_duplicates),
     cmocka_unit_test(test_zero_rows),      cmocka_unit_test(test_same_bits),

@@ -1,7 +1,8 @@
 /* Seconds of the exact nearest neighbours on rows like topic vectors, beside the plain
  * matrix product of the same size in the same run.
  *   bench_knn [rows [columns [neighbours [metric [file]]]]]
- * Under mpirun too. The rows are left in `file` (float32, row-major), for other programs. */
+ * Under mpirun too. For other programs (tools/bench/knn.py) the rows are left in `file`
+ * (float32, row-major) and, by one rank, the neighbours in `file`.indices (int64). */
 #include "backend/cpu_knn.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -64,13 +65,15 @@ static void multiply(int64_t n, int64_t d, const float *rows, float *product,
   }
 }
 
-static mt_status save(const char *path, int64_t count, const float *rows)
+static mt_status save(const char *path, const char *ending, size_t bytes, const void *data)
 {
-  FILE *file = fopen(path, "wb");
-  if (file == NULL) return mt_fail(MT_ERR_IO, "cannot write %s", path);
-  size_t wrote = fwrite(rows, sizeof *rows, (size_t)count, file);
-  if (fclose(file) != 0 || wrote != (size_t)count)
-    return mt_fail(MT_ERR_IO, "cannot write %s", path);
+  char name[4096];
+  snprintf(name, sizeof name, "%s%s", path, ending);
+  FILE *file = fopen(name, "wb");
+  if (file == NULL) return mt_fail(MT_ERR_IO, "cannot write %s", name);
+  size_t wrote = fwrite(data, 1, bytes, file);
+  if (fclose(file) != 0 || wrote != bytes)
+    return mt_fail(MT_ERR_IO, "cannot write %s", name);
   return MT_OK;
 }
 
@@ -88,7 +91,8 @@ static mt_status bench(const mt_comm *comm, int64_t n, int64_t d, int64_t k,
   MT_NEW(distances, n * k);
 #pragma omp parallel for schedule(dynamic)
   for (int64_t i = 0; i < n; i++) fill_row(i, d, rows + i * d);
-  if (path != NULL && comm->rank == 0) MT_TRY(save(path, n * d, rows));
+  if (path != NULL && comm->rank == 0)
+    MT_TRY(save(path, "", (size_t)(n * d) * sizeof *rows, rows));
   mt_rows source = mt_rows_memory(n, d, rows);
   double flops = 2.0 * (double)n * (double)n * (double)d;
   int threads = omp_get_max_threads();
@@ -111,6 +115,8 @@ static mt_status bench(const mt_comm *comm, int64_t n, int64_t d, int64_t k,
              (double)cost.exact / (double)n);
     if (comm->rank == 0) tell("metatopics", start, flops, more);
   }
+  if (path != NULL && comm->size == 1)
+    MT_TRY(save(path, ".indices", (size_t)(n * k) * sizeof *indices, indices));
 done:
   free(rows);
   free(product);
