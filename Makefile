@@ -203,6 +203,19 @@ $(BUILD)/bench/%: $(BUILD)/tools/bench/%.o $(LIB)
 bench-hdbscan: $(BUILD)/bench/bench_hdbscan
 	mpirun -n $(BENCH_RANKS) $<
 
+# exact neighbours beside sgemm and, where PYTHON has it, scikit-learn; files in BENCH_ROWS
+PYTHON = python3
+KNN_ROWS = 5000
+KNN_COLUMNS = 13713
+KNN_METRIC = cosine
+BENCH_ROWS = $(BUILD)/bench/rows
+bench-knn: $(BUILD)/bench/bench_knn
+	$< $(KNN_ROWS) $(KNN_COLUMNS) 14 $(KNN_METRIC) $(BENCH_ROWS)
+	@if $(PYTHON) -c "import sklearn" 2>/dev/null; then \
+	  $(PYTHON) tools/bench/knn.py $(BENCH_ROWS) $(KNN_ROWS) $(KNN_COLUMNS) 14 $(KNN_METRIC); \
+	else echo "  scikit-learn  not there (PYTHON=$(PYTHON))"; fi; \
+	rm -f $(BENCH_ROWS) $(BENCH_ROWS).indices
+
 # ---- the look of the sources (clang-format 14: others lay out differently) --------------
 format:
 	@tools/deps format
@@ -251,6 +264,7 @@ help:
 	@echo "make check-sanitize   unit tests under the address and undefined sanitizers"
 	@echo "make check-valgrind   the demo under valgrind"
 	@echo "make fuzz       every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
+	@echo "make bench-knn        seconds of the exact neighbours beside sgemm and scikit-learn"
 	@echo "make bench-hdbscan    seconds of HDBSCAN by part, up to 1,000,000 points"
 	@echo "make format     lay out the sources; make check-format: only compare"
 	@echo "make dist       metatopics-VERSION.tar.gz; make clean, make distclean"
@@ -263,5 +277,5 @@ distclean: clean
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 .PHONY: all tests fuzzers deps demo check check-sanitize check-valgrind fuzz format \
-	check-format install uninstall dist help clean distclean bench-hdbscan
+	check-format install uninstall dist help clean distclean bench-hdbscan bench-knn
 .SECONDARY:
