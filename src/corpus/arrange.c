@@ -126,7 +126,7 @@ done:
   return status;
 }
 
-/* ---- rows on their way: a head, entries, id, title --------------------------------------------- */
+/* ---- rows on their way: a head, entries, id and title, to a multiple of 8 bytes ------------ */
 
 typedef struct row_head {
   int64_t position, n_entries, id_size, title_size, period;
@@ -192,6 +192,7 @@ static mt_status add_row(const mt_collection *c, const mt_document *document,
   memcpy(out->bytes + head_at, &head, sizeof head);
   MT_TRY(mt_buffer_add(out, c->texts.bytes + document->text,
                        (size_t)(head.id_size + head.title_size)));
+  MT_TRY(mt_buffer_add(out, "\0\0\0\0\0\0\0", (size_t)(-out->size & 7)));
 done:
   return status;
 }
@@ -251,8 +252,8 @@ done:
 
 static size_t row_size(const row_head *head)
 {
-  return sizeof *head + (size_t)head->n_entries * sizeof(mt_entry) +
-         (size_t)(head->id_size + head->title_size);
+  size_t texts = (size_t)(head->id_size + head->title_size);
+  return sizeof *head + (size_t)head->n_entries * sizeof(mt_entry) + (texts + 7) / 8 * 8;
 }
 
 /* Where each of this rank's rows lies in the bytes. */

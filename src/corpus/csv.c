@@ -47,6 +47,16 @@ static int64_t find_column(const csv_reader *reader, const char *name)
   return -1;
 }
 
+/* Of the first line, for a message. */
+static int header_length(const mt_piece *piece)
+{
+  int length = 0;
+  while ((size_t)length < piece->size && length < 1000 &&
+         memchr("\r\n", piece->bytes[length], 2) == NULL)
+    length++;
+  return length;
+}
+
 static mt_status read_header(csv_reader *reader)
 {
   const mt_corpus_options *options = reader->options;
@@ -60,7 +70,7 @@ static mt_status read_header(csv_reader *reader)
                      "%s: no column \"%s\" in the header: %.*s; name the columns with "
                      "corpus.date_field and corpus.text_field",
                      reader->piece->name, names[f],
-                     (int)strcspn(reader->piece->bytes, "\r\n"), reader->piece->bytes);
+                     header_length(reader->piece), reader->piece->bytes);
   return MT_OK;
 }
 
