@@ -6,6 +6,7 @@
 #include "corpus/build.h"
 #include "corpus/corpus.h"
 #include "deck/deck.h"
+#include "lda/fits.h"
 #include "memory_need.h"
 #include "stage/stage.h"
 #include "store/folder.h"
@@ -13,152 +14,224 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is known of the corpus before it is read, or after. */
-typedef struct knowledge {
-  bool counted; /* from corpus.h5: n_stored and terms are known */
-  int64_t n_periods;
-  mt_period *periods; /* owned */
-  int64_t terms;      /* if not counted: the most there can be, 0: no limit */
-} knowledge;
+enum { COUNTS_A_DOCUMENT = 70 }; /* different terms in a document of news, about */
+enum { FITS_SHOWN = 6 };         /* of a rank, in a line */
 
-/* ---- the corpus --------------------------------------------------------------------------- */
+/* What a run would find, on rank 0; the fits' periods and seeds, in order. */
+typedef struct outlook {
+  bool counted;   /* from corpus.h5; else n_stored and n_terms are guesses */
+  bool unlimited; /* guesses, and max_features sets no limit to n_terms */
+  mt_fits fits;
+  int64_t n_left;       /* fits that are not there yet */
+  int64_t *left;        /* (n_left) numbers of fits; owned */
+  mt_lda_place *places; /* (n_left) of those; owned */
+} outlook;
 
-/* On rank 0: periods and terms from the folder's corpus.h5, if it is of this input. */
-static mt_status recall(const mt_run *run, knowledge *k)
+static void outlook_close(outlook *o)
+{
+  mt_fits_close(&o->fits);
+  free(o->left);
+  free(o->places);
+}
+
+/* ---- the corpus and the fits ------------------------------------------------------------ */
+
+/* On rank 0: from the folder's corpus.h5, if it was made of this input. */
+static mt_status recall(const mt_run *run, outlook *o)
+{
+  mt_fingerprint made_by;
+  mt_status status = mt_stage_corpus.fingerprint(run, &made_by);
+  if (status != MT_OK || !mt_stage_corpus.is_done(run, &made_by)) return status;
+  status = mt_fits_list(run, &o->fits);
+  o->counted = status == MT_OK;
+  return status;
+}
+
+/* The fits of periods whose documents are counted, but not their terms. */
+static mt_status guess_fits(const mt_parameters *parameters, outlook *o)
 {
   mt_status status = MT_OK;
-  mt_file *file = NULL;
-  mt_fingerprint made_by;
-  int64_t width = 0;
-  char *path = mt_path_join(run->out, "corpus.h5");
-
-  MT_REQUIRE(path != NULL, MT_ERR_MEMORY, "no memory");
-  MT_TRY(mt_stage_corpus.fingerprint(run, &made_by));
-  if (!mt_stage_corpus.is_done(run, &made_by)) goto done;
-  MT_TRY(mt_store_open(path, &file));
-  MT_TRY(mt_corpus_periods(file, &k->n_periods, &k->periods));
-  MT_TRY(mt_store_shape(file, "/vocabulary/terms", &k->terms, &width));
-  k->counted = true;
+  mt_fits *fits = &o->fits;
+  const mt_lda_options *lda = &parameters->lda;
+  o->unlimited = parameters->corpus.max_features == 0;
+  fits->n_terms = o->unlimited ? 50000 : parameters->corpus.max_features;
+  MT_NEW(fits->fits, fits->n_periods * lda->n_seeds);
+  for (int64_t p = 0; p < fits->n_periods; p++) {
+    fits->periods[p].n_stored = COUNTS_A_DOCUMENT * fits->periods[p].n_documents;
+    if (fits->periods[p].n_documents < lda->min_docs) continue;
+    for (int64_t s = 0; s < lda->n_seeds; s++)
+      fits->fits[fits->n++] = (mt_fit){.period = p, .seed = lda->seeds[s]};
+  }
 done:
-  mt_store_close(file);
-  free(path);
   return status;
 }
 
 /* Reads the collection through, on all ranks. */
 static mt_status survey(const mt_comm *world, const mt_parameters *parameters,
-                        knowledge *k)
+                        outlook *o)
 {
   mt_survey found = {0};
   mt_status status = mt_corpus_survey(world, &parameters->corpus, &found);
   if (status != MT_OK) return status;
-  k->n_periods = found.n_periods;
-  k->periods = found.periods;
-  k->terms = parameters->corpus.max_features;
+  o->fits.n_periods = found.n_periods;
+  o->fits.periods = found.periods;
   found.n_periods = 0;
   found.periods = NULL;
   mt_survey_destroy(&found);
-  return MT_OK;
+  return mt_agree(world, guess_fits(parameters, o));
 }
 
-static mt_status learn(const mt_comm *world, const mt_run *run, knowledge *k)
+/* Which fits are left, and where they would be made. */
+static mt_status plan(const mt_lda_options *options, int ranks, outlook *o)
 {
   mt_status status = MT_OK;
-  MT_TRY(mt_agree(world, world->rank == 0 ? recall(run, k) : MT_OK));
-  int64_t counted = k->counted;
+  mt_lda_size *sizes = NULL;
+  int64_t n_wide;
+  MT_NEW(o->left, o->fits.n);
+  MT_NEW(o->places, o->fits.n);
+  MT_NEW(sizes, o->fits.n);
+  for (int64_t i = 0; i < o->fits.n; i++) {
+    if (o->counted && mt_fit_is_there(&o->fits.fits[i])) continue;
+    sizes[o->n_left] = mt_fit_size(&o->fits, i, options);
+    o->left[o->n_left++] = i;
+  }
+  MT_TRY(mt_lda_plan(o->n_left, sizes, ranks, o->places, &n_wide));
+done:
+  free(sizes);
+  return status;
+}
+
+static mt_status look_ahead(const mt_comm *world, const mt_run *run, outlook *o)
+{
+  mt_status status = MT_OK;
+  MT_TRY(mt_agree(world, world->rank == 0 ? recall(run, o) : MT_OK));
+  int64_t counted = o->counted;
   MT_TRY(mt_max_i64(world, 1, &counted));
-  if (!counted) MT_TRY(survey(world, run->parameters, k));
+  if (!counted) MT_TRY(survey(world, run->parameters, o));
+  MT_TRY(mt_agree(world, world->rank == 0 ? plan(&run->parameters->lda, world->size, o)
+                                          : MT_OK));
 done:
   return status;
 }
 
-/* ---- the fits ------------------------------------------------------------------------------- */
+/* ---- what is printed ---------------------------------------------------------------------- */
 
-static bool is_fitted(const mt_period *period, const mt_parameters *parameters)
+static const char *plural(int64_t n)
 {
-  return period->n_documents >= parameters->lda.min_docs;
+  return n == 1 ? "" : "s";
 }
 
-static int64_t count_fitted(const knowledge *k, const mt_parameters *parameters)
+static void print_period(const outlook *o, const mt_period *period,
+                         const mt_lda_options *lda, int64_t total, FILE *out)
 {
-  int64_t n = 0;
-  for (int64_t p = 0; p < k->n_periods; p++) n += is_fitted(&k->periods[p], parameters);
-  return n;
+  fprintf(out, "  %-12s %10lld ", period->name, (long long)period->n_documents);
+  if (o->counted) fprintf(out, "%12lld ", (long long)period->n_stored);
+  if (period->n_documents >= lda->min_docs)
+    fprintf(out, "%12.1f %%\n",
+            100.0 * (double)period->n_stored / (double)(total > 0 ? total : 1));
+  else
+    fprintf(out, "   no fit: fewer documents than lda.min_docs (%lld)\n",
+            (long long)lda->min_docs);
 }
 
-static void print_fits(const knowledge *k, const mt_parameters *parameters, FILE *out)
+static void print_fits(const outlook *o, const mt_lda_options *lda, FILE *out)
 {
-  const mt_lda_options *lda = &parameters->lda;
-  int64_t fitted = count_fitted(k, parameters), total = 0;
-  for (int64_t p = 0; p < k->n_periods; p++)
-    if (is_fitted(&k->periods[p], parameters))
-      total += k->counted ? k->periods[p].n_stored : k->periods[p].n_documents;
+  const mt_fits *fits = &o->fits;
+  int64_t fitted = fits->n / lda->n_seeds, total = 0;
   fprintf(
       out,
-      "\nfits: %lld periods x %lld seeds = %lld, of %lld topics each: %lld topics\n",
-      (long long)fitted, (long long)lda->n_seeds, (long long)(fitted * lda->n_seeds),
-      (long long)lda->n_components,
-      (long long)(fitted * lda->n_seeds * lda->n_components));
-  fprintf(out, "  %-12s %10s %12s %14s\n", "period", "documents",
-          k->counted ? "counts" : "", "share of work");
-  for (int64_t p = 0; p < k->n_periods; p++) {
-    const mt_period *period = &k->periods[p];
-    char counts[32] = "";
-    if (k->counted)
-      snprintf(counts, sizeof counts, "%lld", (long long)period->n_stored);
-    fprintf(out, "  %-12s %10lld %12s", period->name, (long long)period->n_documents,
-            counts);
-    if (is_fitted(period, parameters))
-      fprintf(out, " %12.1f %%\n",
-              100.0 * (double)(k->counted ? period->n_stored : period->n_documents) /
-                  (double)(total > 0 ? total : 1));
-    else
-      fprintf(out, "        no fit: fewer documents than lda.min_docs (%lld)\n",
-              (long long)lda->min_docs);
-  }
-  if (!k->counted)
+      "\nfits: %lld period%s x %lld seed%s = %lld, of %lld topics each: %lld topics\n",
+      (long long)fitted, plural(fitted), (long long)lda->n_seeds, plural(lda->n_seeds),
+      (long long)fits->n, (long long)lda->n_components,
+      (long long)(fits->n * lda->n_components));
+  for (int64_t p = 0; p < fits->n_periods; p++)
+    if (fits->periods[p].n_documents >= lda->min_docs)
+      total += fits->periods[p].n_stored;
+  fprintf(out, "  %-12s %10s %s%14s\n", "period", "documents",
+          o->counted ? "      counts " : "", "share of work");
+  for (int64_t p = 0; p < fits->n_periods; p++)
+    print_period(o, &fits->periods[p], lda, total, out);
+  if (o->counted)
+    fprintf(out, "  %lld terms; %lld of the fits %s there already\n",
+            (long long)fits->n_terms, (long long)(fits->n - o->n_left),
+            fits->n - o->n_left == 1 ? "is" : "are");
+  else
     fprintf(
         out,
         "  Terms and counts are known once the stage corpus is done; until then the\n"
         "  share of work goes by documents%s.\n",
-        k->terms > 0 ? ", and terms are taken to be max_features" : "");
+        o->unlimited ? "" : ", and max_features terms are expected");
 }
 
-/* ---- the ranks ------------------------------------------------------------------------------ */
-
-static void print_ranks(const mt_comm *world, const mt_layout *all, const char *backend,
-                        FILE *out)
+/* "1987-03 seed 0 (ranks 0-2), ...": a rank's fits in the order of work. */
+static void print_rank_fits(const outlook *o, int rank, FILE *out)
 {
-  bool gpus = all[0].n_devices > 0;
+  int64_t shown = 0, more = 0;
+  for (int64_t i = 0; i < o->n_left; i++) {
+    const mt_lda_place *place = &o->places[i];
+    const mt_fit *fit = &o->fits.fits[o->left[place->fit]];
+    if (rank < place->first_rank || rank >= place->first_rank + place->n_ranks)
+      continue;
+    if (shown == FITS_SHOWN && ++more) continue;
+    fprintf(out, "%s%s/%lld", shown++ > 0 ? ", " : "",
+            o->fits.periods[fit->period].name, (long long)fit->seed);
+    if (place->n_ranks > 1)
+      fprintf(out, " (ranks %d-%d)", place->first_rank,
+              place->first_rank + place->n_ranks - 1);
+  }
+  if (more > 0) fprintf(out, " and %lld more", (long long)more);
+  fputs(shown == 0 ? "none\n" : "\n", out);
+}
+
+static void print_ranks(const mt_comm *world, const outlook *o, const mt_layout *all,
+                        const char *backend, FILE *out)
+{
   fprintf(out,
           "\nranks: %d on %d node%s; knn, umap and hdbscan by the %s backend on %s\n",
-          world->size, all[0].n_nodes, all[0].n_nodes == 1 ? "" : "s", backend,
-          gpus ? "the ranks that own a GPU" : "all ranks");
-  fprintf(out, "  %6s  %-24s %7s  %s\n", "rank", "node", "threads", "GPU");
+          world->size, all[0].n_nodes, plural(all[0].n_nodes), backend,
+          all[0].n_devices > 0 ? "the ranks that own a GPU" : "all ranks");
+  fprintf(out, "  %6s  %-20s %7s  %-3s  %s\n", "rank", "node", "threads", "GPU",
+          "fits (period/seed) it is expected to make, in order");
   for (int r = 0; r < world->size; r++) {
-    char device[32] = "-";
+    char device[16] = "-";
     if (all[r].device >= 0) snprintf(device, sizeof device, "%d", all[r].device);
-    fprintf(out, "  %6d  %-24s %7d  %s\n", r, all[r].host, all[r].n_threads, device);
+    fprintf(out, "  %6d  %-20s %7d  %-3s  ", r, all[r].host, all[r].n_threads, device);
+    print_rank_fits(o, r, out);
   }
+}
+
+static mt_sizes measure(const outlook *o, const mt_parameters *parameters, int ranks,
+                        const mt_layout *all)
+{
+  mt_sizes s = {.ranks = ranks, .terms = o->fits.n_terms};
+  for (int64_t p = 0; p < o->fits.n_periods; p++) {
+    const mt_period *period = &o->fits.periods[p];
+    s.documents += period->n_documents;
+    s.stored += period->n_stored;
+    if (period->n_documents < parameters->lda.min_docs) continue;
+    if (period->n_stored < s.period_stored) continue;
+    s.period_stored = period->n_stored;
+    s.period_documents = period->n_documents;
+  }
+  s.topics = o->fits.n * parameters->lda.n_components;
+  s.team = all[0].n_devices > 0 ? all[0].n_devices : ranks;
+  for (int r = 0; r < ranks; r++)
+    if (all[r].n_threads > s.threads) s.threads = all[r].n_threads;
+  return s;
 }
 
 static void print_bytes(const char *name, int64_t bytes, FILE *out)
 {
-  fprintf(out, "  %-12s %10.1f MiB\n", name, (double)bytes / 1048576.0);
+  fprintf(out, "  %-12s %10.0f MB\n", name, (double)bytes / 1e6);
 }
 
-static void print_memory(const knowledge *k, const mt_parameters *parameters,
+static void print_memory(const outlook *o, const mt_parameters *parameters,
                          const mt_sizes *sizes, FILE *out)
 {
   int64_t bytes[MT_N_STAGES], most = 0;
-  if (k->terms == 0) {
-    fprintf(out, "\nmemory: cannot be told before the stage corpus is done, since "
-                 "corpus.max_features is none\n");
-    return;
-  }
   mt_memory_need(sizes, parameters, bytes);
-  fprintf(out, "\nmemory of a rank, about%s:\n",
-          k->counted ? "" : ", if the vocabulary is full");
+  fprintf(out, "\nmemory of the largest rank, about%s:\n",
+          o->counted ? "" : ", with a guess of terms and counts");
   for (int i = 0; i < MT_N_STAGES; i++) {
     print_bytes(mt_stage_names[i], bytes[i], out);
     if (bytes[i] > most) most = bytes[i];
@@ -166,28 +239,7 @@ static void print_memory(const knowledge *k, const mt_parameters *parameters,
   print_bytes("at most", most, out);
 }
 
-static mt_sizes measure(const knowledge *k, const mt_parameters *parameters, int ranks,
-                        const mt_layout *all)
-{
-  mt_sizes s = {.ranks = ranks, .terms = k->terms};
-  for (int64_t p = 0; p < k->n_periods; p++) {
-    const mt_period *period = &k->periods[p];
-    /* a document of news holds some 70 different terms */
-    int64_t stored = k->counted ? period->n_stored : 70 * period->n_documents;
-    s.documents += period->n_documents;
-    s.stored += stored;
-    if (is_fitted(period, parameters) && stored >= s.period_stored) {
-      s.period_stored = stored;
-      s.period_documents = period->n_documents;
-    }
-  }
-  s.topics = count_fitted(k, parameters) * parameters->lda.n_seeds *
-             parameters->lda.n_components;
-  s.team = all[0].n_devices > 0 ? all[0].n_devices : ranks;
-  for (int r = 0; r < ranks; r++)
-    if (all[r].n_threads > s.threads) s.threads = all[r].n_threads;
-  return s;
-}
+/* ---- all of it -------------------------------------------------------------------------------- */
 
 static mt_status open_backend(const mt_comm *world, const mt_command *command,
                               mt_backend **backend_out, int *devices_out)
@@ -204,14 +256,14 @@ mt_status mt_check_print(const mt_comm *world, const mt_command *command,
   mt_status status = MT_OK;
   mt_backend *backend = NULL;
   mt_layout layout = {.n_nodes = 0}, *all = NULL;
-  knowledge known = {0};
+  outlook o = {0};
   int devices = 0;
   int64_t base = mt_memory_peak();
   const mt_run run = {.parameters = parameters, .out = parameters->output.path};
 
   if (world->rank == 0) fprintf(out, "parameters of %s:\n", command->deck);
   if (world->rank == 0) mt_parameters_print(parameters, NULL, out);
-  MT_TRY(learn(world, &run, &known));
+  MT_TRY(look_ahead(world, &run, &o));
   MT_TRY(open_backend(world, command, &backend, &devices));
   MT_TRY(mt_layout_create(world, devices, &layout));
   MT_TRY(mt_agree(world,
@@ -219,14 +271,14 @@ mt_status mt_check_print(const mt_comm *world, const mt_command *command,
   MT_TRY(mt_allgather(world, sizeof layout, &layout, all));
   MT_TRY(mt_max_i64(world, 1, &base));
   if (world->rank != 0) goto done;
-  mt_sizes sizes = measure(&known, parameters, world->size, all);
+  mt_sizes sizes = measure(&o, parameters, world->size, all);
   sizes.base = base;
-  print_fits(&known, parameters, out);
-  print_ranks(world, all, backend->name, out);
-  print_memory(&known, parameters, &sizes, out);
+  print_fits(&o, &parameters->lda, out);
+  print_ranks(world, &o, all, backend->name, out);
+  print_memory(&o, parameters, &sizes, out);
 done:
   free(all);
-  mt_periods_destroy(known.n_periods, known.periods);
+  outlook_close(&o);
   if (layout.n_nodes > 0) mt_layout_destroy(&layout);
   if (backend != NULL) backend->close(backend);
   return status;
