@@ -1,5 +1,8 @@
 #include "memory_need.h"
 
+/* What HDF5, MPI's file access and OpenBLAS keep once they are at work. */
+enum { LIBRARIES = 20 << 20 };
+
 static int64_t larger(int64_t a, int64_t b)
 {
   return a > b ? a : b;
@@ -14,7 +17,7 @@ static int64_t share(int64_t n, int64_t ranks)
 /* Counts are gathered, packed, sent and received; terms are counted, sent and kept whole. */
 static int64_t corpus_bytes(const mt_sizes *s)
 {
-  return 40 * share(s->stored, s->ranks) + 300 * share(s->documents, s->ranks) +
+  return 32 * share(s->stored, s->ranks) + 300 * share(s->documents, s->ranks) +
          1000 * s->terms;
 }
 
@@ -27,9 +30,10 @@ static int64_t lda_bytes(const mt_sizes *s, const mt_lda_options *lda)
          s->terms * padded * (20 + 4 * s->threads) + s->terms * k * 12;
 }
 
+/* A rank's rows, and those of a fit that it reads; or what HDF5 makes of them. */
 static int64_t matrix_bytes(const mt_sizes *s, const mt_lda_options *lda)
 {
-  return 4 * s->terms * larger(share(s->topics, s->ranks), lda->n_components);
+  return 8 * s->terms * larger(share(s->topics, s->ranks), lda->n_components);
 }
 
 /* A rank's rows twice and three visiting blocks, in blocks of 1 GiB at most. */
@@ -66,5 +70,6 @@ void mt_memory_need(const mt_sizes *sizes, const mt_parameters *parameters,
       hdbscan_bytes(sizes, &parameters->umap),
       4 * sizes->terms + 500 * sizes->topics,
   };
-  for (int i = 0; i < MT_N_STAGES; i++) bytes_out[i] = sizes->base + work[i];
+  for (int i = 0; i < MT_N_STAGES; i++)
+    bytes_out[i] = sizes->base + LIBRARIES + work[i];
 }

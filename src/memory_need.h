@@ -16,8 +16,9 @@ typedef struct mt_sizes {
 } mt_sizes;
 
 /**
- * bytes_out  [MT_N_STAGES], in the order of mt_stage_names; within a third or so of what
- *            run.json says afterwards, not a bound
+ * bytes_out  [MT_N_STAGES], in the order of mt_stage_names; an estimate. The largest was
+ *            within a third of what run.json said afterwards; small stages take more there,
+ *            since a process keeps memory that earlier stages have freed
  */
 void mt_memory_need(const mt_sizes *sizes, const mt_parameters *parameters,
                     int64_t *bytes_out);
