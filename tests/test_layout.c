@@ -4,16 +4,23 @@
 
 #include "comm/layout.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
 static void test_without_gpus(void **state)
 {
   (void)state;
   mt_layout layout;
+  unsetenv("OMP_NUM_THREADS");
   assert_int_equal(mt_layout_create(&mt_test_world, 0, &layout), MT_OK);
   assert_int_equal(layout.n_devices, 0);
   assert_int_equal(layout.device, -1);
   assert_int_equal(layout.team.size, mt_test_world.size);
   assert_int_equal(layout.team.rank, mt_test_world.rank);
   assert_true(layout.n_threads >= 1);
+  int64_t threads = layout.n_threads; /* no more than cores, unless one each is more */
+  assert_int_equal(mt_sum_i64(&mt_test_world, 1, &threads), MT_OK);
+  assert_true(threads <= sysconf(_SC_NPROCESSORS_ONLN) || layout.n_threads == 1);
   mt_layout_destroy(&layout);
 }
 

@@ -3,18 +3,34 @@
 #include "base/memory.h"
 
 #include <omp.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Cores this process may use over the ranks that share them. */
-static int fair_threads(int node_size)
+/* This rank's share of the cores that it may use: each is divided among the node's ranks
+ * that may use it, whether every rank is bound to cores of its own, several to a socket, or
+ * all to what the job was given. */
+static mt_status fair_threads(const mt_comm *node, int *threads_out)
 {
-  if (getenv("OMP_NUM_THREADS") != NULL) return omp_get_max_threads();
-  int mine = omp_get_num_procs(); /* heeds the binding */
-  bool shared = mine == (int)sysconf(_SC_NPROCESSORS_ONLN);
-  int threads = shared ? mine / node_size : mine;
-  return threads > 1 ? threads : 1;
+  mt_status status = MT_OK;
+  cpu_set_t mine, *all = NULL;
+  double share = 0.0;
+  CPU_ZERO(&mine);
+  if (sched_getaffinity(0, sizeof mine, &mine) != 0) CPU_SET(0, &mine);
+  MT_TRY(
+      mt_agree(node, mt_memory_new(node->size, sizeof *all, "cores", (void **)&all)));
+  MT_TRY(mt_allgather(node, sizeof mine, &mine, all));
+  for (int c = 0; c < CPU_SETSIZE; c++) {
+    int users = 0;
+    for (int r = 0; r < node->size; r++) users += CPU_ISSET(c, &all[r]) != 0;
+    if (CPU_ISSET(c, &mine)) share += 1.0 / users;
+  }
+  *threads_out = share > 1.0 ? (int)(share + 1e-6) : 1;
+  if (getenv("OMP_NUM_THREADS") != NULL) *threads_out = omp_get_max_threads();
+done:
+  free(all);
+  return status;
 }
 
 /* Nodes are numbered by their lowest ranks: the leaders' order. */
@@ -42,7 +58,7 @@ mt_status mt_layout_create(const mt_comm *world, int devices, mt_layout *layout_
   MT_TRY(mt_comm_node(world, &node));
   layout.node_rank = node.rank;
   layout.node_size = node.size;
-  layout.n_threads = fair_threads(node.size);
+  MT_TRY(fair_threads(&node, &layout.n_threads));
   omp_set_num_threads(layout.n_threads);
   gethostname(layout.host, sizeof layout.host - 1);
   layout.device = node.rank < devices ? node.rank : -1;

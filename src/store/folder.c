@@ -37,9 +37,10 @@ mt_status mt_folder_make(const char *path)
     char kept = *at;
     if (kept != '/' && kept != '\0') continue;
     *at = '\0';
-    MT_REQUIRE(mkdir(partial, 0777) == 0 || is_folder(partial), MT_ERR_INPUT,
+    int cause = mkdir(partial, 0777) == 0 ? 0 : errno;
+    MT_REQUIRE(cause == 0 || is_folder(partial), MT_ERR_INPUT,
                "cannot make the folder %s: %s", partial,
-               errno == EEXIST ? "it exists and is no folder" : strerror(errno));
+               cause == EEXIST ? "it exists and is no folder" : strerror(cause));
     if (kept == '\0') break;
     *at = kept;
   }
@@ -99,7 +100,7 @@ static int describe_holder(char *text, size_t size)
   const char *job = getenv("SLURM_JOB_ID");
   gethostname(host, sizeof host - 1);
   strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", localtime_r(&now, &broken));
-  return snprintf(text, size, "host %s, process %ld%s%s, since %s\n", host,
+  return snprintf(text, size, "host %s, process %ld%s%.64s, since %s\n", host,
                   (long)getpid(), job != NULL ? ", Slurm job " : "",
                   job != NULL ? job : "", when);
 }
