@@ -253,7 +253,8 @@ done:
 static size_t row_size(const row_head *head)
 {
   size_t texts = (size_t)(head->id_size + head->title_size);
-  return sizeof *head + (size_t)head->n_entries * sizeof(mt_entry) + (texts + 7) / 8 * 8;
+  return sizeof *head + (size_t)head->n_entries * sizeof(mt_entry) +
+         (texts + 7) / 8 * 8;
 }
 
 /* Where each of this rank's rows lies in the bytes. */

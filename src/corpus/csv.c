@@ -69,8 +69,8 @@ static mt_status read_header(csv_reader *reader)
       return mt_fail(MT_ERR_INPUT,
                      "%s: no column \"%s\" in the header: %.*s; name the columns with "
                      "corpus.date_field and corpus.text_field",
-                     reader->piece->name, names[f],
-                     header_length(reader->piece), reader->piece->bytes);
+                     reader->piece->name, names[f], header_length(reader->piece),
+                     reader->piece->bytes);
   return MT_OK;
 }
 

@@ -1,5 +1,7 @@
 #include "corpus/intake.h"
+#include "base/log.h"
 #include "base/memory.h"
+#include "base/progress.h"
 #include "corpus/buffer.h"
 #include "corpus/stream.h"
 
@@ -97,7 +99,16 @@ typedef struct cutter {
   mt_buffer window;  /* bytes [offset, offset + window.size) of the file */
   int64_t offset;
   bool ended;
+  int64_t done,
+      from; /* bytes of this rank's work before this file; its first byte here */
 } cutter;
+
+static void show_progress(const cutter *c)
+{
+  int64_t here =
+      c->stream != NULL ? mt_stream_consumed(c->stream) : c->offset - c->from;
+  mt_progress_update(c->done + here);
+}
 
 static mt_status fill(cutter *c, size_t size)
 {
@@ -107,7 +118,10 @@ static mt_status fill(cutter *c, size_t size)
     char *to = c->window.bytes + c->window.size;
     size_t got = 0;
     if (c->stream != NULL) {
-      MT_TRY(mt_stream_read(c->stream, to, size, &got));
+      mt_log_replicated(true); /* all ranks read it and find the same */
+      status = mt_stream_read(c->stream, to, size, &got);
+      mt_log_replicated(false);
+      MT_TRY(status);
     } else {
       ssize_t n = pread(c->file, to, size, (off_t)(c->offset + c->window.size));
       if (n < 0 && errno == EINTR) continue;
@@ -164,6 +178,7 @@ static mt_status give(cutter *c, int64_t first, int64_t end)
   memmove(c->window.bytes, c->window.bytes + end, (size_t)(c->window.size - end));
   c->window.size -= end;
   c->offset += end;
+  show_progress(c);
 done:
   return status;
 }
@@ -207,6 +222,7 @@ static mt_status take_whole(cutter *c)
   c->piece.size = (size_t)c->window.size;
   c->piece.offset = 0;
   if (c->turn != NULL) (*c->turn)++;
+  show_progress(c);
   MT_TRY(c->sink(c->context, c->member, &c->piece));
 done:
   return status;
@@ -221,9 +237,9 @@ typedef struct intake {
   mt_piece_sink sink;
   void *context;
   mt_members *members;
-  mt_buffer window; /* lent to the cutters */
-  int64_t turn, first, last,
-      before; /* bytes of plain files: this rank's; those before */
+  mt_buffer window;          /* lent to the cutters */
+  int64_t turn, first, last; /* bytes of plain files: this rank's are [first, last) */
+  int64_t before, done;      /* bytes of plain files so far; of this rank's work */
 } intake;
 
 static bool is_cut(mt_corpus_format format)
@@ -242,6 +258,7 @@ static cutter cutter_for(intake *in, const mt_source_file *file, const char *nam
   c.rank = in->rank;
   c.size = in->size;
   c.member = in->members->n - 1;
+  c.done = in->done;
   c.window = in->window;
   c.window.size = 0;
   return c;
@@ -262,13 +279,14 @@ static bool my_range(const intake *in, const mt_source_file *file, int64_t *from
 
 static mt_status take_plain(intake *in, const mt_source_file *file)
 {
-  mt_status status = MT_OK;
   int64_t from, to;
   char folder[256];
-  MT_TRY(add_member(in->members, file - in->source->files, file->name));
+  mt_status status = add_member(in->members, file - in->source->files, file->name);
+  if (status != MT_OK) return status;
   cutter c = cutter_for(in, file, file->name, folder);
   c.piece.path = file->path;
   if (!my_range(in, file, &from, &to)) return MT_OK;
+  c.from = from;
   c.file = open(file->path, O_RDONLY | O_CLOEXEC);
   MT_REQUIRE(c.file >= 0, MT_ERR_INPUT, "cannot read %s: %s", file->path,
              strerror(errno));
@@ -278,6 +296,7 @@ static mt_status take_plain(intake *in, const mt_source_file *file)
     status = take_whole(&c);
 done:
   if (c.file >= 0) close(c.file);
+  in->done += c.offset + c.window.size - from;
   in->window = c.window;
   return status;
 }
@@ -302,9 +321,15 @@ static mt_status take_stream(intake *in, const mt_source_file *file)
   mt_status status = MT_OK;
   mt_stream *stream = NULL;
   const char *name;
-  MT_TRY(mt_stream_open(file->path, &stream));
+  mt_log_replicated(true);
+  status = mt_stream_open(file->path, &stream);
+  mt_log_replicated(false);
+  MT_TRY(status);
   for (;;) {
-    MT_TRY(mt_stream_next(stream, &name));
+    mt_log_replicated(true);
+    status = mt_stream_next(stream, &name);
+    mt_log_replicated(false);
+    MT_TRY(status);
     if (name == NULL) break;
     if (name[0] == '\0')
       MT_TRY(take_member(in, file, file->name, stream));
@@ -323,22 +348,24 @@ mt_status mt_intake(const mt_source *source, int rank, int size, size_t piece_by
   mt_members members = {0};
   intake in = {
       .source = source, .rank = rank, .size = size, .piece_bytes = piece_bytes};
-  int64_t total = 0;
+  int64_t total = 0, streamed = 0;
   in.sink = sink;
   in.context = context;
   in.members = &members;
   for (int64_t f = 0; f < source->n; f++)
-    if (!source->files[f].streamed) total += source->files[f].size;
+    *(source->files[f].streamed ? &streamed : &total) += source->files[f].size;
   in.first = mt_part_first(total, size, rank);
   in.last = mt_part_first(total, size, rank + 1);
+  mt_progress_begin(rank, "corpus", in.last - in.first + streamed);
   for (int64_t f = 0; f < source->n; f++) {
     const mt_source_file *file = &source->files[f];
     MT_TRY(file->streamed ? take_stream(&in, file) : take_plain(&in, file));
-    if (!file->streamed) in.before += file->size;
+    *(file->streamed ? &in.done : &in.before) += file->size;
   }
   *members_out = members;
   memset(&members, 0, sizeof members);
 done:
+  mt_progress_end();
   mt_members_destroy(&members);
   mt_buffer_destroy(&in.window);
   return status;

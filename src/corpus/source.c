@@ -214,6 +214,10 @@ static mt_status walk(const char *path, mt_source *source)
                    entry->fts_info != FTS_NS,
                MT_ERR_INPUT, "cannot read %s: %s", entry->fts_path,
                strerror(entry->fts_errno));
+    MT_REQUIRE(entry->fts_info != FTS_SLNONE, MT_ERR_INPUT,
+               "%s is a link to nothing: mend or remove it", entry->fts_path);
+    MT_REQUIRE(entry->fts_info != FTS_DC, MT_ERR_INPUT,
+               "%s leads back to a folder above it: remove the link", entry->fts_path);
     if (entry->fts_info != FTS_F) continue;
     const char *name = entry->fts_path + skip;
     while (*name == '/') name++;

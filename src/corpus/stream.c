@@ -170,6 +170,11 @@ mt_status mt_stream_read(mt_stream *stream, void *out, size_t size, size_t *got_
   return MT_OK;
 }
 
+int64_t mt_stream_consumed(const mt_stream *stream)
+{
+  return archive_filter_bytes(stream->outer, -1);
+}
+
 void mt_stream_close(mt_stream *stream)
 {
   if (stream == NULL) return;

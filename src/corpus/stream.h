@@ -3,6 +3,7 @@
 #define MT_CORPUS_STREAM_H
 #include "base/status.h"
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct mt_stream mt_stream;
 
@@ -20,6 +21,9 @@ mt_status mt_stream_next(mt_stream *stream, const char **name_out);
 
 /* Up to size bytes of the member; 0 at its end. Errors as above. */
 mt_status mt_stream_read(mt_stream *stream, void *out, size_t size, size_t *got_out);
+
+/* Bytes of the (compressed) file read so far. */
+int64_t mt_stream_consumed(const mt_stream *stream);
 
 void mt_stream_close(mt_stream *stream); /* NULL is fine */
 
