@@ -78,6 +78,7 @@ TESTS += test_corpus_build
 PROGRAM_TESTS =
 PROGRAM_TESTS += newswire
 PROGRAM_TESTS += get_reuters
+PROGRAM_TESTS += deck
 PROGRAM_TESTS += format
 PROGRAM_TESTS += configure
 PROGRAM_TESTS += build_install

@@ -4,11 +4,12 @@
 # SECONDS 120
 . tests/program/lib.sh
 
-# refused REGEX ARGUMENTS...: on 2 ranks, and rank 0 alone says so
+# refused REGEX ARGUMENTS...: status 2, and one error, on $ranks ranks
+ranks=1
 refused() {
   local pattern=$1
   shift
-  expect_status 2 mpi 2 "$metatopics" "$@"
+  expect_status 2 mpi "$ranks" "$metatopics" "$@"
   expect_output "$pattern"
   [ "$(grep -c 'error: ' "$tmp/output")" = 1 ] || { cat "$tmp/output" >&2; fail "not one error"; }
 }
@@ -16,8 +17,11 @@ refused() {
 # ---- the command line
 refused 'no command: run, check, show or help; see metatopics --help'
 refused 'to run this deck: metatopics run d.xml' d.xml
+ranks=2
 refused 'unknown option --form: did you mean --from\?' run d.xml --form lda
+ranks=3
 refused 'cannot open the deck .*nowhere.xml: No such file' run "$tmp/nowhere.xml"
+ranks=1
 refused 'there is no section "ldaa"' help ldaa
 
 # ---- decks
@@ -26,8 +30,10 @@ write ''
 refused 'd.xml: is empty' run "$tmp/d.xml"
 write '<metatopics>\n<lda n_componets="9"/></metatopics>'
 refused 'd.xml:2: <lda n_componets="9">: no such parameter \(did you mean n_components\?\)' run "$tmp/d.xml"
+ranks=3
 write '<metatopics>\n<knn\n n_neighbors="1"/></metatopics>'
 refused 'd.xml:3: <knn n_neighbors="1">: out of range; allowed: integer 2 to 1024' check "$tmp/d.xml"
+ranks=1
 write '<metatopics/>'
 refused 'no corpus: give <corpus path' run "$tmp/d.xml"
 bomb='<!DOCTYPE m [<!ENTITY a0 "ha">'
@@ -46,11 +52,11 @@ refused '^.*--set lda.seeds=1 1: 1 is there twice' check "$tmp/deck.xml" --set "
 refused 'umap.min_dist \(2\) is above umap.spread' check "$tmp/deck.xml" --set umap.min_dist=2
 expect_status 0 mpi 3 "$metatopics" check "$tmp/deck.xml" --out "$out" --set lda.seeds=0-9
 expect_output 'lda.seeds +0-9$' 'umap.spread +1  \(default\)' '2 periods x 10 seeds = 20' \
-  'ranks: 3 on 1 node' '1987-01 ' 'memory of a rank'
+  'ranks: 3 on 1 node' '1987-01 ' 'memory of the largest rank'
 [ ! -e "$out" ] || fail "check made the output folder"
 expect_status 0 "$metatopics" run "$tmp/deck.xml" --out "$out" --until corpus
 expect_status 0 "$metatopics" check "$tmp/deck.xml" --out "$out"
-expect_output 'counts' 'memory of a rank, about:'
+expect_output '0 of the fits are there' 'memory of the largest rank, about:'
 
 # ---- help, and what it writes
 expect_status 0 "$metatopics" help --deck
