@@ -83,6 +83,7 @@ PROGRAM_TESTS += format
 PROGRAM_TESTS += configure
 PROGRAM_TESTS += build_install
 PROGRAM_TESTS += build_dist
+PROGRAM_TESTS += corpus
 # what they call: tests/NAME.c
 TEST_TOOLS = h5same check_planted
 # tests/fuzz/NAME.c, starting from the files in tests/fuzz/NAME/

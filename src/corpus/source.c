@@ -15,7 +15,7 @@ static const struct {
   const char *name, *endings;
 } formats[] = {[MT_FORMAT_AUTO] = {"auto", ""},
                [MT_FORMAT_REUTERS_SGML] = {"reuters-sgml", ".sgm .sgml"},
-               [MT_FORMAT_JSONL] = {"jsonl", ".jsonl .ndjson .json"},
+               [MT_FORMAT_JSONL] = {"jsonl", ".jsonl .ndjson"},
                [MT_FORMAT_CSV] = {"csv", ".csv .tsv"},
                [MT_FORMAT_TEXT] = {"text", "any file in a folder named as a date"}};
 

@@ -90,8 +90,9 @@ static void log_built(const mt_built *built)
       (long long)vocabulary->removed[MT_FILTER_MAX_DF],
       (long long)vocabulary->removed[MT_FILTER_MAX_FEATURES],
       (long long)vocabulary->terms.n);
-  mt_info("corpus: %lld documents of %lld records, %lld counts, their sum %lld; %lld "
-          "documents hold no term of the vocabulary",
+  mt_info("corpus: %lld documents of %lld records, %lld counts, their sum %lld; "
+          "without any "
+          "term of the vocabulary: %lld",
           (long long)built->survey.n_documents, (long long)built->survey.n_records,
           (long long)built->n_stored, (long long)built->n_counted,
           (long long)built->n_empty);
