@@ -3,16 +3,14 @@
 # one collection in three forms, an input that was touched, and the figures in run.json.
 . tests/program/lib.sh
 
-# refuse REGEX CORPUS [OPTION...]: on one rank and on three
+# refuse REGEX CORPUS [OPTION...]: on three ranks
 refuse() {
-  local words=$1 corpus=$2 ranks
+  local words=$1 corpus=$2
   shift 2
   write_deck "$tmp/deck.xml" "$corpus" " "
-  for ranks in 1 3; do
-    expect_status 2 mpi $ranks "$metatopics" run "$tmp/deck.xml" --until corpus --out "$tmp/refused" "$@"
-    expect_output "$words"
-    [ ! -e "$tmp/refused/corpus.h5" ] || fail "a corpus.h5 after: $words"
-  done
+  expect_status 2 mpi 3 "$metatopics" run "$tmp/deck.xml" --until corpus --out "$tmp/refused" "$@"
+  expect_output "$words"
+  [ ! -e "$tmp/refused/corpus.h5" ] || fail "a corpus.h5 after: $words"
 }
 
 "$BUILD/newswire" --out "$tmp/sgml" --documents 1500 --periods 3 >/dev/null
