@@ -540,17 +540,17 @@ static void test_no_terms(void **state)
                          "{\"date\": \"1987-03\", \"text\": \"the and a\"}\n");
   look_at("in.jsonl");
   set_text(&parameters.corpus.stop_words, "english");
-  must_refuse("no term is left of 3: stop_words took 3, min_df 0, max_df 0");
+  must_refuse("no term is left of 3: stop words took 3, min_df 0, max_df 0");
   set_text(&parameters.corpus.stop_words, "none");
   parameters.corpus.min_df.value = 5;
-  must_refuse("no term is left of 3: stop_words took 0, min_df 3, max_df 0");
+  must_refuse("no term is left of 3: stop words took 0, min_df 3, max_df 0");
   parameters.corpus.min_df.value = 2;
   parameters.corpus.max_df.value = 0.5;
-  must_refuse("stop_words took 0, min_df 1, max_df 2");
+  must_refuse("stop words took 0, min_df 1, max_df 2");
   snprintf(path, sizeof path, "%s/stop.txt", folder);
   write_file("stop.txt", "the\r\n\nand of");
   set_text(&parameters.corpus.stop_words, path);
-  must_refuse("no term is left of 3: stop_words took 3");
+  must_refuse("no term is left of 3: stop words took 3");
   set_text(&parameters.corpus.stop_words, "/nowhere/stop.txt");
   must_refuse("corpus.stop_words=\"/nowhere/stop.txt\": No such file");
 }

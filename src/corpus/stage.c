@@ -82,7 +82,7 @@ static void log_built(const mt_built *built)
   const mt_vocabulary *vocabulary = &built->vocabulary;
   log_survey(&built->survey);
   mt_info(
-      "corpus: %lld distinct terms; stop_words took %lld, min_df %lld, max_df %lld, "
+      "corpus: %lld distinct terms; stop words took %lld, min_df %lld, max_df %lld, "
       "max_features %lld: %lld are left",
       (long long)vocabulary->distinct,
       (long long)vocabulary->removed[MT_FILTER_STOP_WORDS],

@@ -259,7 +259,7 @@ static mt_status none_left(const mt_comm *comm, const mt_vocabulary *vocabulary)
   if (comm->rank != 0) return MT_ERR_INPUT;
   return mt_fail(
       MT_ERR_INPUT,
-      "no term is left of %lld: stop_words took %lld, min_df %lld, max_df %lld; "
+      "no term is left of %lld: stop words took %lld, min_df %lld, max_df %lld; "
       "lower corpus.min_df or raise corpus.max_df",
       (long long)vocabulary->distinct, (long long)removed[MT_FILTER_STOP_WORDS],
       (long long)removed[MT_FILTER_MIN_DF], (long long)removed[MT_FILTER_MAX_DF]);

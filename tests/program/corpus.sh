@@ -27,7 +27,7 @@ for kept in $((size / 2)) $((size - 4)); do
 done
 head -c 200000 "$tmp/sgml/news-000.sgm" >"$tmp/cut/a.sgm"
 refuse 'a.sgm:[0-9]+: the document <REUTERS .*NEWID="[0-9]+"> has no </REUTERS>' cut
-refuse 'no term is left of [0-9]+: stop_words took 0, min_df [0-9]+, max_df' sgml --set corpus.min_df=5000
+refuse 'no term is left of [0-9]+: stop words took 0, min_df [0-9]+, max_df' sgml --set corpus.min_df=5000
 expect_status 0 "$metatopics" run "$tmp/deck.xml" --until corpus --out "$tmp/lenient" \
   --set corpus.path="$tmp/cut" --set corpus.strict=false
 expect_output 'skipped, damaged: 1'
