@@ -9,10 +9,10 @@
 #include <stdio.h>
 
 typedef enum mt_command_kind {
-  MT_COMMAND_RUN,     /* deck, out, sets, backend, from, until, force, verbosity */
-  MT_COMMAND_CHECK,   /* deck, out, sets, backend, verbosity */
-  MT_COMMAND_SHOW,    /* folder */
-  MT_COMMAND_HELP,    /* section, help_form: mt_command_help */
+  MT_COMMAND_RUN,   /* deck, out, sets, backend, from, until, force, verbosity */
+  MT_COMMAND_CHECK, /* deck, out, sets, backend, verbosity */
+  MT_COMMAND_SHOW,  /* folder */
+  MT_COMMAND_HELP,  /* section, help_form: mt_command_help */
   MT_COMMAND_VERSION,
 } mt_command_kind;
 

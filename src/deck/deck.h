@@ -45,7 +45,8 @@ mt_status mt_parameters_hash(const mt_parameters *parameters, const char *sectio
 json_t *mt_parameters_json(const mt_parameters *parameters);
 
 /* A line a parameter: name, value, "(default)" where it is. section NULL: all. */
-void mt_parameters_print(const mt_parameters *parameters, const char *section, FILE *out);
+void mt_parameters_print(const mt_parameters *parameters, const char *section,
+                         FILE *out);
 
 /* Help for a section (NULL: all): name, default, allowed, what it does. False if there is
  * no such section. */

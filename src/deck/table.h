@@ -23,12 +23,13 @@ typedef enum mt_kind {
 typedef struct mt_parameter {
   const char *section, *name;
   mt_kind kind;
-  size_t offset;            /* in mt_parameters */
-  const char *text;         /* the default, as a deck would say it */
-  double low, high;         /* of numbers, both allowed */
-  const char *const *words; /* choice, formats: all; numbers: one word for `special`, or NULL */
-  double special;           /* what the word stands for */
-  const char *help;         /* sentences: effect, what 0 or the word means */
+  size_t offset;    /* in mt_parameters */
+  const char *text; /* the default, as a deck would say it */
+  double low, high; /* of numbers, both allowed */
+  const char *const
+      *words;       /* choice, formats: all; numbers: one word for `special`, or NULL */
+  double special;   /* what the word stands for */
+  const char *help; /* sentences: effect, what 0 or the word means */
 } mt_parameter;
 
 /* Sorted by section, in the order of the stages; section NULL after the last. */
@@ -67,7 +68,8 @@ char *mt_parameter_text(const mt_parameter *parameter, const mt_parameters *para
 void mt_parameter_allowed(const mt_parameter *parameter, char *out);
 
 /* The value for run records: a number, true or false, else text as mt_parameter_text. */
-json_t *mt_parameter_json(const mt_parameter *parameter, const mt_parameters *parameters);
+json_t *mt_parameter_json(const mt_parameter *parameter,
+                          const mt_parameters *parameters);
 
 void mt_parameter_hash(const mt_parameter *parameter, const mt_parameters *parameters,
                        mt_hash *hash);
