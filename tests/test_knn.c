@@ -39,7 +39,8 @@ static float normal(int64_t i, uint32_t step)
 static void new_data(data *out, const char *name, int64_t n, int64_t d)
 {
   *out = (data){.name = name, .n = n, .d = d};
-  assert_int_equal(mt_memory_new(n * d, sizeof(float), name, (void **)&out->rows), MT_OK);
+  assert_int_equal(mt_memory_new(n * d, sizeof(float), name, (void **)&out->rows),
+                   MT_OK);
 }
 
 /* Rows like a fit's components: few large values, a small floor, sum 1. Rows whose number
@@ -82,7 +83,8 @@ static found find(const data *in, mt_metric metric, int64_t k, mt_cpu_knn_sizes 
   found f = {.k = k};
   mt_rows rows = mt_rows_memory(in->n, in->d, in->rows);
   f.local = mt_part_count(in->n, mt_test_world.size, mt_test_world.rank);
-  assert_int_equal(mt_memory_new(f.local * k, 8, "indices", (void **)&f.indices), MT_OK);
+  assert_int_equal(mt_memory_new(f.local * k, 8, "indices", (void **)&f.indices),
+                   MT_OK);
   assert_int_equal(mt_memory_new(f.local * k, 4, "distances", (void **)&f.distances),
                    MT_OK);
   omp_set_num_threads(threads);
@@ -107,10 +109,11 @@ static void compare(const data *in, mt_metric metric, const found *f, int64_t wi
     int64_t row = first + m / f->k, at = row * wide + m % f->k;
     float want = mt_metric_store(distances[at]);
     if (f->indices[m] != indices[at] || f->distances[m] != want)
-      fail_msg("%s, %s, k %lld, row %lld, neighbour %lld: %lld at %.9g, want %lld at %.9g",
-               in->name, mt_metric_name(metric), (long long)f->k, (long long)row,
-               (long long)(m % f->k), (long long)f->indices[m], f->distances[m],
-               (long long)indices[at], distances[at]);
+      fail_msg(
+          "%s, %s, k %lld, row %lld, neighbour %lld: %lld at %.9g, want %lld at %.9g",
+          in->name, mt_metric_name(metric), (long long)f->k, (long long)row,
+          (long long)(m % f->k), (long long)f->indices[m], f->distances[m],
+          (long long)indices[at], distances[at]);
   }
 }
 
@@ -129,13 +132,15 @@ static void look_up(const data *in, mt_metric metric, int64_t k, int64_t *indice
 /* All metrics, some k, sizes and threads: the same as the reference, to the bit. */
 static void check_all(const data *in)
 {
-  static const mt_cpu_knn_sizes sizes[] = {{0, 0, 3}, {17, 9, 2}, {64, 37, 64}, {31, 64, 1}};
+  static const mt_cpu_knn_sizes sizes[] = {
+      {0, 0, 3}, {17, 9, 2}, {64, 37, 64}, {31, 64, 1}};
   static const int64_t some_k[] = {1, 14, 2, 50};
   int64_t *indices = NULL, wide = in->n > 50 ? 50 : in->n - 1;
   int threads = mt_test_world.size <= 2 ? 2 : 1; /* waiting threads spin */
   double *distances = NULL;
   assert_int_equal(mt_memory_new(in->n * 50, 8, "indices", (void **)&indices), MT_OK);
-  assert_int_equal(mt_memory_new(in->n * 50, 8, "distances", (void **)&distances), MT_OK);
+  assert_int_equal(mt_memory_new(in->n * 50, 8, "distances", (void **)&distances),
+                   MT_OK);
   for (int metric = 0; metric < 3; metric++) {
     look_up(in, metric, wide, indices, distances);
     for (int i = 0; i < 4; i++) {
@@ -258,8 +263,8 @@ static void test_metrics(void **state)
     hellinger += powl(sqrtl(x[t]) - sqrtl(y[t]), 2);
     euclidean += powl((long double)x[t] - y[t], 2);
   }
-  double exact[3] = {(double)(1 - cosine / sqrtl(xx * yy)), (double)sqrtl(hellinger / 2),
-                    (double)sqrtl(euclidean)};
+  double exact[3] = {(double)(1 - cosine / sqrtl(xx * yy)),
+                     (double)sqrtl(hellinger / 2), (double)sqrtl(euclidean)};
   for (int metric = 0; metric < 3; metric++) {
     int64_t index[2];
     double distance[2];
@@ -333,7 +338,8 @@ static void test_same_bits(void **state)
   for (int64_t i = 0; i < in.n * in.d; i++) in.rows[i] = floorf(8.0f * uniform(i, 5));
   found f = find(&in, MT_METRIC_EUCLIDEAN, 9, (mt_cpu_knn_sizes){0, 0, 0}, 1);
   size_t bytes[16];
-  int64_t all[97 * 9], first = mt_part_first(in.n, mt_test_world.size, mt_test_world.rank);
+  int64_t all[97 * 9],
+      first = mt_part_first(in.n, mt_test_world.size, mt_test_world.rank);
   for (int r = 0; r < mt_test_world.size; r++)
     bytes[r] = (size_t)mt_part_count(in.n, mt_test_world.size, r) * 9 * 8;
   memcpy(all + first * 9, f.indices, bytes[mt_test_world.rank]);
@@ -375,25 +381,25 @@ static void test_bad_rows(void **state)
       in.rows[where * in.d + where % in.d] = bad[b];
       mt_rows rows = mt_rows_memory(in.n, in.d, in.rows);
       for (int metric = 0; metric < 3; metric++)
-        assert_int_equal(
-            mt_cpu_knn_sized(&mt_test_world, metric, 2, &rows, &sizes, indices, distances,
-                             NULL),
-            b < 3 || metric == MT_METRIC_HELLINGER ? MT_ERR_INPUT : MT_OK);
+        assert_int_equal(mt_cpu_knn_sized(&mt_test_world, metric, 2, &rows, &sizes,
+                                          indices, distances, NULL),
+                         b < 3 || metric == MT_METRIC_HELLINGER ? MT_ERR_INPUT : MT_OK);
       free(in.rows);
     }
   data in;
   new_data(&in, "k", 3, 2);
   mt_rows rows = mt_rows_memory(in.n, in.d, in.rows);
   for (int64_t k = 0; k < 5; k++)
-    assert_int_equal(mt_cpu_knn_sized(&mt_test_world, MT_METRIC_COSINE, k, &rows, &sizes,
-                                      indices, distances, NULL),
+    assert_int_equal(mt_cpu_knn_sized(&mt_test_world, MT_METRIC_COSINE, k, &rows,
+                                      &sizes, indices, distances, NULL),
                      k == 1 || k == 2 ? MT_OK : MT_ERR_ARG);
   free(in.rows);
   restore(errors);
 }
 
 /* A file that cannot be read on one rank ends the search on all. */
-static mt_status fail_to_read(const mt_rows *rows, int64_t first, int64_t count, float *out)
+static mt_status fail_to_read(const mt_rows *rows, int64_t first, int64_t count,
+                              float *out)
 {
   for (int64_t i = 0; i < count * rows->d; i++) out[i] = 1.0f;
   return first <= 11 && 11 < first + count ? MT_ERR_IO : MT_OK;
@@ -432,10 +438,12 @@ static void write_topics(const char *folder, const data *in)
 }
 
 /* knn.h5 holds what the reference finds, as many as there are. */
-static void check_stored(const char *path, const data *in, const mt_knn_options *options)
+static void check_stored(const char *path, const data *in,
+                         const mt_knn_options *options)
 {
   int64_t rows, width, k = in->n > 0 ? in->n - 1 : 0, given;
-  int64_t *stored = calloc((size_t)in->n * 50 + 1, 8), *want = calloc((size_t)in->n * 50 + 1, 8);
+  int64_t *stored = calloc((size_t)in->n * 50 + 1, 8),
+          *want = calloc((size_t)in->n * 50 + 1, 8);
   float *stored_at = calloc((size_t)in->n * 50 + 1, 4);
   double *want_at = calloc((size_t)in->n * 50 + 1, 8);
   char *metric = NULL;
@@ -446,9 +454,10 @@ static void check_stored(const char *path, const data *in, const mt_knn_options 
   assert_int_equal(rows, in->n);
   assert_int_equal(width, k);
   assert_int_equal(mt_store_read(file, "/indices", MT_INT64, 0, rows, stored), MT_OK);
-  assert_int_equal(mt_store_read(file, "/distances", MT_FLOAT32, 0, rows, stored_at), MT_OK);
-  assert_int_equal(mt_knn_ref(options->metric, in->n, in->d, in->rows, k, want, want_at),
+  assert_int_equal(mt_store_read(file, "/distances", MT_FLOAT32, 0, rows, stored_at),
                    MT_OK);
+  assert_int_equal(
+      mt_knn_ref(options->metric, in->n, in->d, in->rows, k, want, want_at), MT_OK);
   for (int64_t m = 0; m < rows * k; m++) {
     assert_int_equal(stored[m], want[m]);
     assert_true(stored_at[m] == (float)want_at[m]);
@@ -528,11 +537,16 @@ static void test_stage(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_metrics),
     cmocka_unit_test(test_scikit_learn),
-    cmocka_unit_test(test_cost),        cmocka_unit_test(test_small),
-    cmocka_unit_test(test_topics),         cmocka_unit_test(test_near_identical),
-    cmocka_unit_test(test_far_from_origin), cmocka_unit_test(test_duplicates),
-    cmocka_unit_test(test_zero_rows),      cmocka_unit_test(test_same_bits),
-    cmocka_unit_test(test_bad_rows),       cmocka_unit_test(test_read_error),
+    cmocka_unit_test(test_cost),
+    cmocka_unit_test(test_small),
+    cmocka_unit_test(test_topics),
+    cmocka_unit_test(test_near_identical),
+    cmocka_unit_test(test_far_from_origin),
+    cmocka_unit_test(test_duplicates),
+    cmocka_unit_test(test_zero_rows),
+    cmocka_unit_test(test_same_bits),
+    cmocka_unit_test(test_bad_rows),
+    cmocka_unit_test(test_read_error),
     cmocka_unit_test(test_stage),
 };
 

@@ -34,7 +34,7 @@
 #define FOR_VECTORS
 #endif
 
-enum { PANEL = 512 };              /* columns of a product */
+enum { PANEL = 512 };               /* columns of a product */
 static const double unit = 0x1p-24; /* relative rounding error of a float */
 static const int64_t memory_bytes = (int64_t)1 << 30; /* of rows, per rank */
 
@@ -81,9 +81,9 @@ typedef struct search {
   float *near;          /* (block, d) visitors, transformed */
   row_facts *facts;     /* (block) */
   float *reach, *half;  /* (block) b and h of the visitors */
-  double *best;          /* (query, k) distances, ascending */
-  int64_t *best_index;   /* (query, k) */
-  int64_t *filled;       /* (query) how many of the k are there */
+  double *best;         /* (query, k) distances, ascending */
+  int64_t *best_index;  /* (query, k) */
+  int64_t *filled;      /* (query) how many of the k are there */
 } search;
 
 /* ---- a row's k best ------------------------------------------------------------------ */
@@ -104,7 +104,8 @@ static void keep(const search *s, int64_t q, double distance, int64_t index)
   } else {
     s->filled[q]++;
   }
-  for (; at > 0 && comes_before(distance, index, best[at - 1], best_index[at - 1]); at--) {
+  for (; at > 0 && comes_before(distance, index, best[at - 1], best_index[at - 1]);
+       at--) {
     best[at] = best[at - 1];
     best_index[at] = best_index[at - 1];
   }
@@ -125,9 +126,12 @@ FOR_VECTORS static double square_of(mt_metric metric, int64_t d, const double *z
                                     double scale, const float *y)
 {
   switch (metric) { /* a constant in each: one loop without branches */
-  case MT_METRIC_COSINE: return mt_metric_square(MT_METRIC_COSINE, d, z, scale, y);
-  case MT_METRIC_HELLINGER: return mt_metric_square(MT_METRIC_HELLINGER, d, z, scale, y);
-  default: return mt_metric_square(MT_METRIC_EUCLIDEAN, d, z, scale, y);
+  case MT_METRIC_COSINE:
+    return mt_metric_square(MT_METRIC_COSINE, d, z, scale, y);
+  case MT_METRIC_HELLINGER:
+    return mt_metric_square(MT_METRIC_HELLINGER, d, z, scale, y);
+  default:
+    return mt_metric_square(MT_METRIC_EUCLIDEAN, d, z, scale, y);
   }
 }
 
@@ -177,8 +181,9 @@ static threshold limit_of(const search *s, int64_t q)
 }
 
 /* The columns that pass the test, with their keys. */
-FOR_VECTORS static int64_t collect(int64_t count, const float *product, const float *reach,
-                                   const float *half, threshold limit, hit *hits_out)
+FOR_VECTORS static int64_t collect(int64_t count, const float *product,
+                                   const float *reach, const float *half,
+                                   threshold limit, hit *hits_out)
 {
   enum { GROUP = 32 };
   int64_t hits = 0;
@@ -204,7 +209,8 @@ FOR_VECTORS static float near_square(int64_t d, const float *a, const float *b)
   float lane[LANES] = {0.0f}, sum = 0.0f;
   int64_t whole = d - d % LANES;
   for (int64_t t = 0; t < whole; t += LANES)
-    for (int l = 0; l < LANES; l++) lane[l] += (a[t + l] - b[t + l]) * (a[t + l] - b[t + l]);
+    for (int l = 0; l < LANES; l++)
+      lane[l] += (a[t + l] - b[t + l]) * (a[t + l] - b[t + l]);
   for (int64_t t = whole; t < d; t++) lane[t - whole] += (a[t] - b[t]) * (a[t] - b[t]);
   for (int l = 0; l < LANES; l++) sum += lane[l];
   return sum;
@@ -278,8 +284,8 @@ static void search_row(const search *s, worker *w, int64_t q, int64_t self,
 
 /* ---- blocks ------------------------------------------------------------------------------ */
 
-FOR_VECTORS static double centred(int64_t d, double zoom, const double *centre, double *z,
-                                  float *near_out)
+FOR_VECTORS static double centred(int64_t d, double zoom, const double *centre,
+                                  double *z, float *near_out)
 {
   double lane[MT_METRIC_LANES] = {0.0};
   for (int64_t t = 0; t < d; t++) near_out[t] = (float)((z[t] - centre[t]) * zoom);
@@ -319,7 +325,8 @@ static void prepare_bounds(search *s, const visitors *v)
 static void multiply(const search *s, int64_t from, int64_t many, const visitors *v,
                      float *product_out)
 {
-  if (s->d == 0) memset(product_out, 0, (size_t)(many * v->count) * sizeof *product_out);
+  if (s->d == 0)
+    memset(product_out, 0, (size_t)(many * v->count) * sizeof *product_out);
   for (int64_t t = 0; t < s->d; t += PANEL) {
     int64_t columns = s->d - t < PANEL ? s->d - t : PANEL;
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (blasint)many,
@@ -394,7 +401,8 @@ static visitors visitors_of(const search *s, int step, int64_t at)
 }
 
 /* Every rank's rows [at, at + block) go round once. */
-static mt_status search_round(search *s, int64_t query_first, int64_t queries, int64_t at)
+static mt_status search_round(search *s, int64_t query_first, int64_t queries,
+                              int64_t at)
 {
   const mt_comm *comm = s->comm;
   visitors v = visitors_of(s, 0, at);
@@ -430,7 +438,9 @@ static double add_rows(const search *s, int64_t count, const float *raw, double 
 #pragma omp parallel for num_threads(s->n_threads) schedule(static)
   for (int64_t i = 0; i < count; i++)
     s->facts[i].scale = mt_metric_scale(s->metric, s->d, raw + i * s->d);
-#pragma omp parallel for num_threads(s->n_threads) schedule(static) reduction(max : largest)
+#pragma omp parallel for num_threads(s->n_threads) schedule(static) \
+    reduction(max                                                   \
+              : largest)
   for (int64_t from = 0; from < s->d; from += STRIPE) {
     int64_t many = s->d - from < STRIPE ? s->d - from : STRIPE;
     double z[STRIPE];
@@ -493,7 +503,8 @@ static mt_status survey(search *s)
   for (int64_t t = 0; t < s->d; t++)
     fixed[t] = llround(sums[t] * s->zoom / (double)s->n * 0x1p60);
   MT_TRY(mt_sum_i64(s->comm, s->d, fixed));
-  for (int64_t t = 0; t < s->d; t++) s->centre[t] = (double)fixed[t] * 0x1p-60 / s->zoom;
+  for (int64_t t = 0; t < s->d; t++)
+    s->centre[t] = (double)fixed[t] * 0x1p-60 / s->zoom;
 done:
   free(sums);
   free(fixed);
@@ -519,7 +530,8 @@ static void settle_sizes(search *s)
   if (sizes->query <= 0) sizes->query = between(16, half / (2 * row), INT32_MAX);
   sizes->block = between(1, sizes->block, widest);
   sizes->query = between(1, sizes->query, widest);
-  if (sizes->tile <= 0) sizes->tile = between(16, sizes->query / (4 * s->n_threads), 512);
+  if (sizes->tile <= 0)
+    sizes->tile = between(16, sizes->query / (4 * s->n_threads), 512);
   s->whole = sizes->query == widest;
   sizes->tile = between(1, sizes->tile, sizes->query);
 }
@@ -620,10 +632,16 @@ mt_status mt_cpu_knn_sized(const mt_comm *comm, mt_metric metric, int64_t k,
   int64_t widest = mt_part_count(rows->n, comm->size, 0);
   double terms = PANEL + ceil((double)rows->d / PANEL) + 8.0;
   search s = {
-      .comm = comm, .rows = rows, .metric = metric, .n = rows->n, .d = rows->d, .k = k,
+      .comm = comm,
+      .rows = rows,
+      .metric = metric,
+      .n = rows->n,
+      .d = rows->d,
+      .k = k,
       .first = mt_part_first(rows->n, comm->size, comm->rank),
       .local = mt_part_count(rows->n, comm->size, comm->rank),
-      .sizes = *sizes, .n_threads = omp_get_max_threads(),
+      .sizes = *sizes,
+      .n_threads = omp_get_max_threads(),
       .gamma = terms * unit / (1.0 - terms * unit) * 1.01,
       .tiny = (double)(rows->d + 8) * 0x1p-124,
   };
@@ -656,5 +674,6 @@ mt_status mt_cpu_knn(mt_backend *be, const mt_comm *comm, mt_metric metric, int6
 {
   (void)be;
   mt_cpu_knn_sizes sizes = {0, 0, 0};
-  return mt_cpu_knn_sized(comm, metric, k, rows, &sizes, indices_out, distances_out, NULL);
+  return mt_cpu_knn_sized(comm, metric, k, rows, &sizes, indices_out, distances_out,
+                          NULL);
 }

@@ -43,7 +43,8 @@ MT_METRIC_INLINE double mt_metric_scale(mt_metric metric, int64_t d, const float
 }
 
 /* An element of the transformed row. */
-MT_METRIC_INLINE double mt_metric_coordinate(mt_metric metric, double scale, float value)
+MT_METRIC_INLINE double mt_metric_coordinate(mt_metric metric, double scale,
+                                             float value)
 {
   if (metric == MT_METRIC_COSINE) return (double)value * scale;
   if (metric == MT_METRIC_HELLINGER) return sqrt((double)value);

@@ -74,10 +74,17 @@ static mt_status save(const mt_comm *comm, const mt_run *run,
                       const int64_t *indices, const float *distances)
 {
   static const mt_dataset index_of = {
-      "/indices", MT_INT64, "number of each topic's neighbours, nearest first, ties by "
-      "number; the topic itself left out", "1", {"topic", "neighbour"}};
-  static const mt_dataset distance_of = {
-      "/distances", MT_FLOAT32, "distance to each neighbour", "1", {"topic", "neighbour"}};
+      "/indices",
+      MT_INT64,
+      "number of each topic's neighbours, nearest first, ties by "
+      "number; the topic itself left out",
+      "1",
+      {"topic", "neighbour"}};
+  static const mt_dataset distance_of = {"/distances",
+                                         MT_FLOAT32,
+                                         "distance to each neighbour",
+                                         "1",
+                                         {"topic", "neighbour"}};
   const mt_knn_options *options = &run->parameters->knn;
   mt_status status = MT_OK;
   mt_file *file = NULL;
@@ -122,7 +129,8 @@ static mt_status work(const mt_comm *comm, const mt_run *run,
   int64_t local = mt_part_count(rows.n, comm->size, comm->rank);
   status = mt_memory_new(local * k, sizeof *indices, "indices", (void **)&indices);
   if (status == MT_OK)
-    status = mt_memory_new(local * k, sizeof *distances, "distances", (void **)&distances);
+    status =
+        mt_memory_new(local * k, sizeof *distances, "distances", (void **)&distances);
   MT_TRY(mt_agree(comm, status));
   MT_TRY(find(comm, run, &rows, k, indices, distances));
   MT_TRY(save(comm, run, made_by, local, k, indices, distances));

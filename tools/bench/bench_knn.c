@@ -55,7 +55,7 @@ static void tell(const char *name, elapsed start, double flops, const char *more
 
 /* Rows of all against the first `many` rows, in one call a block: what BLAS can do. */
 static void multiply(int64_t n, int64_t d, const float *rows, float *product,
-                           int64_t block)
+                     int64_t block)
 {
   for (int64_t from = 0; from < n; from += block) {
     int64_t many = n - from < block ? n - from : block;
@@ -65,7 +65,8 @@ static void multiply(int64_t n, int64_t d, const float *rows, float *product,
   }
 }
 
-static mt_status save(const char *path, const char *ending, size_t bytes, const void *data)
+static mt_status save(const char *path, const char *ending, size_t bytes,
+                      const void *data)
 {
   char name[4096];
   snprintf(name, sizeof name, "%s%s", path, ending);
@@ -109,7 +110,8 @@ static mt_status bench(const mt_comm *comm, int64_t n, int64_t d, int64_t k,
     mt_barrier(comm);
     elapsed start = now();
     char more[64];
-    MT_TRY(mt_cpu_knn_sized(comm, metric, k, &source, &sizes, indices, distances, &cost));
+    MT_TRY(
+        mt_cpu_knn_sized(comm, metric, k, &source, &sizes, indices, distances, &cost));
     MT_TRY(mt_sum_i64(comm, 1, &cost.exact));
     snprintf(more, sizeof more, ", %.1f distances in double a row",
              (double)cost.exact / (double)n);
