@@ -438,6 +438,8 @@ static void test_paths(void **state)
   (void)state;
   look_at("nowhere");
   must_refuse("nowhere\": No such file or directory; give the folder");
+  set_text(&parameters.corpus.path, "/dev/null");
+  must_refuse("is neither a file nor a folder");
   look_at("");
   must_refuse("is empty: corpus.path names");
   write_file("notes.md", "x");

@@ -333,6 +333,8 @@ mt_status mt_source_list(const mt_corpus_options *options, mt_source *out)
              "corpus.path=\"%s\": %s; give the folder, the file or the archive of the "
              "collection (relative to the deck)",
              options->path, strerror(errno));
+  MT_REQUIRE(S_ISDIR(info.st_mode) || S_ISREG(info.st_mode), MT_ERR_INPUT,
+             "corpus.path=\"%s\": is neither a file nor a folder", options->path);
   if (S_ISDIR(info.st_mode))
     MT_TRY(list_folder(options, &source));
   else
