@@ -277,7 +277,7 @@ void mt_record_print_stages(const json_t *stages, FILE *out)
             100.0 * json_number_value(json_object_get(stage, "cpu_efficiency")),
             kept ? "kept from an earlier run" : "");
   }
-  fprintf(out, "%-8s %12s %10.2f\n", "made now", "", total);
+  fprintf(out, "%-8s %12s %10.2f\n", "made", "", total);
 }
 
 void mt_record_print(const mt_record *record, FILE *out)
