@@ -77,6 +77,7 @@ TESTS += test_corpus_build
 # whole programs: tests/program/NAME.sh
 PROGRAM_TESTS =
 PROGRAM_TESTS += newswire
+PROGRAM_TESTS += show
 PROGRAM_TESTS += planted
 PROGRAM_TESTS += get_reuters
 PROGRAM_TESTS += deck
