@@ -64,8 +64,8 @@ write_jsonl() {
       subject = int(rand() * 5)
       text = ""
       for (w = 0; w < 60; w++)
-        text = text (rand() < 0.7 ? sprintf("s%dw%d ", subject, int(30 * rand() ^ 2)) :
-                     sprintf("shared%d ", int(80 * rand() ^ 2)))
+        if (rand() < 0.7) text = text sprintf("s%dw%d ", subject, int(30 * rand() ^ 2))
+        else text = text sprintf("shared%d ", int(80 * rand() ^ 2))
       printf "{\"id\": \"%d\", \"date\": \"1987-%02d-15\", \"title\": \"t%d\", \"text\": \"%s\"}\n",
         i, 1 + i % periods, i, text
     }
@@ -74,10 +74,11 @@ write_jsonl() {
 
 # write_deck FILE CORPUS [ELEMENTS]: a deck for a small corpus, quick to run
 write_deck() {
+  local usual='<lda n_components="5" max_iter="10" min_docs="10"/><umap n_epochs="50"/>'
   cat >"$1" <<DECK
 <metatopics>
   <corpus path="$2"/>
-  ${3:-<lda n_components="5" max_iter="10" min_docs="10"/><umap n_epochs="50"/>}
+  ${3:-$usual}
 </metatopics>
 DECK
 }
