@@ -83,6 +83,7 @@ PROGRAM_TESTS += get_reuters
 PROGRAM_TESTS += deck
 PROGRAM_TESTS += format
 PROGRAM_TESTS += configure
+PROGRAM_TESTS += readme
 PROGRAM_TESTS += build_install
 PROGRAM_TESTS += build_dist
 PROGRAM_TESTS += corpus
