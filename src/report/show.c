@@ -293,6 +293,7 @@ static void print_outcome(const mt_folder_run *run, FILE *out)
   const json_t *code = json_object_get(run->record, "exit_status");
   const char *started = json_string_value(json_object_get(run->record, "started"));
   const char *finished = json_string_value(json_object_get(run->record, "finished"));
+  const char *backend = json_string_value(json_object_get(run->record, "backend"));
   fprintf(out, "run in %s\n", run->folder);
   if (run->record == NULL) {
     fputs("no run.json: the run ended before its first stage was done\n", out);
@@ -308,7 +309,7 @@ static void print_outcome(const mt_folder_run *run, FILE *out)
   fprintf(out, "; %lld ranks, %lld threads, backend %s\n",
           (long long)json_integer_value(json_object_get(run->record, "ranks")),
           (long long)json_integer_value(json_object_get(run->record, "threads")),
-          json_string_value(json_object_get(run->record, "backend")));
+          backend != NULL ? backend : "?");
 }
 
 static void print_metrics(const json_t *stages, FILE *out)
@@ -366,7 +367,8 @@ mt_status mt_show(const char *folder, FILE *out)
   run.record = json_load_file(path, 0, NULL);
   MT_TRY(require_run(folder, &run));
   print_outcome(&run, out);
-  if (run.record != NULL) MT_TRY(take_parameters(&run, out));
+  if (json_is_object(json_object_get(run.record, "parameters")))
+    MT_TRY(take_parameters(&run, out));
   MT_TRY(count_fits(&run));
   MT_TRY(print_stages(&run, out));
   const json_t *stages = json_object_get(run.record, "stages");

@@ -58,3 +58,12 @@ expect_output 'next: stage hdbscan'
 rm "$tmp/out/run.json"
 expect_status 0 "$metatopics" show "$tmp/out"
 expect_output 'no run.json'
+
+# a run.json that is something else is no reason to fail; without anything else it is no run
+mkdir "$tmp/damaged"
+for text in '[1, 2]' '{"stages": [7], "parameters": 5}' '{"exit_status": 9}'; do
+  echo "$text" >"$tmp/damaged/run.json"
+  expect_status 0 "$metatopics" show "$tmp/damaged"
+done
+echo '{' >"$tmp/damaged/run.json"
+expect_status 2 "$metatopics" show "$tmp/damaged"
