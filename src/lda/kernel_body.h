@@ -7,36 +7,34 @@
 
 #include <math.h>
 
-/* exp(-s) for s >= 0, 0 from 86 on: 2^-n times a polynomial (relative error 4e-9). */
+/* exp(-s) for s >= 0, 0 from 86 on: 2^n 2^r, n an integer and r in [-1/2, 1/2], 2^r by a
+ * polynomial (relative error 2e-9). */
 MT_INLINE v16 exp_minus(v16 s)
 {
   const v16 magic = v_set(12582912.0f); /* 1.5 x 2^23: its last bits become n */
-  v16 shifted = v_fma(s, v_set(1.44269504f), magic);
-  v16 n = v_sub(shifted, magic);
-  v16 r = v_fma(n, v_set(0.693359375f), v_sub(v_set(0.0f), s));
-  r = v_fma(n, v_set(-2.12194440e-4f), r);
-  v16 q = v_mul(r, r);
-  v16 low = v_fma(r, v_set(0.1666651885f), v_set(0.5f));
-  v16 high = v_fma(r, v_set(0.0083688877f), v_set(0.0416662058f));
-  high = v_fma(q, v_set(0.0013950488f), high);
-  v16 p = v_fma(v_fma(high, q, low), q, v_add(r, v_set(1.0f)));
-  v16 n_bits = v_sub(magic, n); /* 2^-n: add -n to the exponent */
-  return v_below(s, v_set(86.0f), v_bits_add_left(p, n_bits, 23));
+  v16 shifted = v_fma(s, v_set(-1.44269504f), magic);
+  v16 r = v_fma(s, v_set(-1.44269504f), v_sub(magic, shifted)), q = v_mul(r, r);
+  v16 a = v_fma(r, v_set(0.6931472029f), v_set(1.0f));
+  v16 b = v_fma(r, v_set(0.0555033247f), v_set(0.2402264791f));
+  v16 c = v_fma(r, v_set(0.0013398874f), v_set(0.0096184374f));
+  c = v_fma(q, v_set(0.0001535336f), c);
+  v16 p = v_fma(v_fma(c, q, b), q, a);
+  return v_below(s, v_set(86.0f), v_bits_add_left(p, shifted, 23));
 }
 
 /**
- * exp(psi(x)), x > 0, where psi(x) = psi(x + 3) - 1/x - 1/(x+1) - 1/(x+2).
- * With z = x + 2.5, exp(psi(z + 1/2)) = z + (1/24 - 37/5760 z^-2 + ...) / z: a polynomial
- * fitted for z >= 2.5 (relative error 1.4e-8), so that no logarithm is taken.
+ * exp(psi(x)), x > 0, where psi(x) = psi(x + 2) - 1/x - 1/(x + 1). With z = x + 1.5,
+ * exp(psi(z + 1/2)) = z + (1/24 - 37/5760 z^-2 + ...) / z: a polynomial fitted for
+ * z >= 1.5 (relative error 4e-8), so that no logarithm is taken.
  */
 MT_INLINE v16 exp_digamma(v16 x)
 {
-  v16 one = v_set(1.0f), two = v_set(2.0f);
-  v16 t = v_fma(x, x, v_add(x, x)); /* x (x + 2) */
-  v16 s = v_div(v_fma(v_set(3.0f), t, two), v_mul(t, v_add(x, one)));
-  v16 z = v_add(x, v_set(2.5f)), w = v_div(one, z), u = v_mul(w, w);
-  v16 c = v_fma(u, v_set(0.0026745340f), v_set(-0.0063511427f));
-  c = v_fma(c, u, v_set(0.0416648760f));
+  v16 one = v_set(1.0f);
+  v16 s = v_div(v_fma(v_set(2.0f), x, one), v_fma(x, x, x));
+  v16 z = v_add(x, v_set(1.5f)), w = v_div(one, z), u = v_mul(w, w);
+  v16 c = v_fma(u, v_set(-0.0011891851f), v_set(0.0028728460f));
+  c = v_fma(c, u, v_set(-0.0063425978f));
+  c = v_fma(c, u, v_set(0.0416634344f));
   return v_mul(v_fma(c, w, z), exp_minus(s));
 }
 
@@ -66,19 +64,22 @@ MT_INLINE v16 natural_log(v16 x)
 /* eps + sum over topics of weight x column, topic k in chain k mod 4. */
 MT_INLINE v16 norm_of(int64_t n, const float *weight, const float *block, v16 eps)
 {
-  v16 c0 = eps, c1 = v_set(0.0f), c2 = c1, c3 = c1;
-  int64_t k = 0;
+  v16 c[4] = {v_fma(v_set(weight[0]), v_load(block), eps)};
+#pragma GCC unroll 4
+  for (int64_t k = 1; k < 4; k++)
+    c[k] = k < n ? v_mul(v_set(weight[k]), v_load(block + 16 * k)) : v_set(0.0f);
+  int64_t k = 4;
 #pragma GCC unroll 4
   for (; k + 4 <= n; k += 4) {
-    c0 = v_fma(v_set(weight[k]), v_load(block + 16 * k), c0);
-    c1 = v_fma(v_set(weight[k + 1]), v_load(block + 16 * k + 16), c1);
-    c2 = v_fma(v_set(weight[k + 2]), v_load(block + 16 * k + 32), c2);
-    c3 = v_fma(v_set(weight[k + 3]), v_load(block + 16 * k + 48), c3);
+    c[0] = v_fma(v_set(weight[k]), v_load(block + 16 * k), c[0]);
+    c[1] = v_fma(v_set(weight[k + 1]), v_load(block + 16 * k + 16), c[1]);
+    c[2] = v_fma(v_set(weight[k + 2]), v_load(block + 16 * k + 32), c[2]);
+    c[3] = v_fma(v_set(weight[k + 3]), v_load(block + 16 * k + 48), c[3]);
   }
-  if (k < n) c0 = v_fma(v_set(weight[k]), v_load(block + 16 * k), c0);
-  if (k + 1 < n) c1 = v_fma(v_set(weight[k + 1]), v_load(block + 16 * k + 16), c1);
-  if (k + 2 < n) c2 = v_fma(v_set(weight[k + 2]), v_load(block + 16 * k + 32), c2);
-  return v_add(v_add(c0, c1), v_add(c2, c3));
+  if (k < n) c[0] = v_fma(v_set(weight[k]), v_load(block + 16 * k), c[0]);
+  if (k + 1 < n) c[1] = v_fma(v_set(weight[k + 1]), v_load(block + 16 * k + 16), c[1]);
+  if (k + 2 < n) c[2] = v_fma(v_set(weight[k + 2]), v_load(block + 16 * k + 32), c[2]);
+  return v_add(v_add(c[0], c[1]), v_add(c[2], c[3]));
 }
 
 /* New gamma and weight of 16 topics from their sums of ratio x column; how much gamma
@@ -153,19 +154,39 @@ static float step_any(const mt_lda_pass *pass, mt_lda_slot *slot)
 }
 
 #if GROUP >= 16
-/* The same for n <= 16 topics, n a constant: norms and sums in one sweep, in registers. */
+/* Keeps a value in a register: it is not loaded again. */
+MT_INLINE v16 held(v16 a)
+{
+  __asm__("" : "+v"(a));
+  return a;
+}
+
+/* The same for n <= 16 topics, n a constant: norms and sums in one sweep, in registers.
+ * The sums take n registers; the first HELD columns stay in registers between their two
+ * uses, and the weights that go with them come from memory (a load is the scarcer). */
 MT_INLINE float step_few(const int n, const mt_lda_pass *pass, mt_lda_slot *slot)
 {
+  enum { HELD = 10 };
   v16 sums[16], eps = v_set(slot->eps);
+  int64_t t = 0;
 #pragma GCC unroll 16
   for (int k = 0; k < 16; k++) sums[k] = v_set(0.0f);
-  for (int64_t t = 0; t < slot->tiles; t++) {
-    const float *block = slot->block + 16 * n * t;
-    v16 norm = norm_of(n, slot->weight, block, eps);
+  do {
+    const float *block = slot->block + 16 * n * t, *weight = slot->weight;
+    v16 column[16], chain[4] = {eps, v_set(0.0f), v_set(0.0f), v_set(0.0f)};
+    __asm__("" : "+r"(weight));
+#pragma GCC unroll 16
+    for (int k = 0; k < n; k++) {
+      v16 w = v_set((k < HELD ? weight : slot->weight)[k]);
+      column[k] = v_load(block + 16 * k);
+      if (k < HELD) column[k] = held(column[k]);
+      chain[k % 4] = k < 4 && k > 0 ? v_mul(w, column[k]) : v_fma(w, column[k], chain[k % 4]);
+    }
+    v16 norm = v_add(v_add(chain[0], chain[1]), v_add(chain[2], chain[3]));
     v16 ratio = v_div(v_load(slot->counts + 16 * t), norm);
 #pragma GCC unroll 16
-    for (int k = 0; k < n; k++) sums[k] = v_fma(ratio, v_load(block + 16 * k), sums[k]);
-  }
+    for (int k = 0; k < n; k++) sums[k] = v_fma(ratio, column[k], sums[k]);
+  } while (++t < slot->tiles);
   return v_sum(update_topics(pass, 0, v_sums(sums), slot));
 }
 
@@ -195,35 +216,28 @@ static step_function *step_for(int64_t n_components)
 
 /* ---- starting values ---- */
 
-/* Philox4x32-10 of 16 consecutive indices (see base/random.h); words[w][lane]. */
-static void random_words16(uint32_t seed, uint32_t stream, uint64_t first, uint32_t step,
-                           uint32_t block, uint32_t words[4][16])
+/* Philox4x32-10 of 16 consecutive indices (see base/random.h). */
+MT_INLINE void random_words16(uint32_t seed, uint32_t stream, uint64_t first, uint32_t step,
+                              uint32_t block, v16u w[4])
 {
-  uint32_t k0 = seed, k1 = stream;
+  uint32_t low[16], high[16], k0 = seed, k1 = stream;
   for (int i = 0; i < 16; i++) {
-    uint64_t index = first + (uint64_t)i;
-    words[0][i] = (uint32_t)index;
-    words[1][i] = (uint32_t)(index >> 32);
-    words[2][i] = step;
-    words[3][i] = block;
+    low[i] = (uint32_t)(first + (uint64_t)i);
+    high[i] = (uint32_t)((first + (uint64_t)i) >> 32);
   }
-  for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
-    for (int i = 0; i < 16; i++) {
-      uint64_t p0 = (uint64_t)0xD2511F53u * words[0][i];
-      uint64_t p1 = (uint64_t)0xCD9E8D57u * words[2][i];
-      words[0][i] = (uint32_t)(p1 >> 32) ^ words[1][i] ^ k0;
-      words[1][i] = (uint32_t)p1;
-      words[2][i] = (uint32_t)(p0 >> 32) ^ words[3][i] ^ k1;
-      words[3][i] = (uint32_t)p0;
-    }
-}
-
-/* The upper 24 bits as a number in (0, 1). */
-MT_INLINE v16 unit16(const uint32_t words[16])
-{
-  int32_t bits[16];
-  for (int i = 0; i < 16; i++) bits[i] = (int32_t)(words[i] >> 8);
-  return v_fma(v_from_i32u(bits), v_set(0x1p-24f), v_set(0x1p-25f));
+  w[0] = u_loadu(low);
+  w[1] = u_loadu(high);
+  w[2] = u_set(step);
+  w[3] = u_set(block);
+  for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+    v16u high0, low0, high1, low1;
+    u_mul_wide(w[0], 0xD2511F53u, &high0, &low0);
+    u_mul_wide(w[2], 0xCD9E8D57u, &high1, &low1);
+    w[0] = u_xor(u_xor(high1, w[1]), u_set(k0));
+    w[1] = low1;
+    w[2] = u_xor(u_xor(high0, w[3]), u_set(k1));
+    w[3] = low0;
+  }
 }
 
 MT_INLINE v16 cos_turn(v16 turn) /* cos(2 pi turn), turn in [0, 1]; absolute 3e-7 */
@@ -248,15 +262,15 @@ static void gamma16(uint32_t seed, mt_stream stream, uint64_t first, uint32_t st
                     float *out)
 {
   const float d = 100.0f - 1.0f / 3.0f, c = 0.033388999f; /* 1 / sqrt(9 d) */
-  uint32_t w[4][16], u[4][16];
+  v16u w[4], u[4];
   float certain[16] __attribute__((aligned(64)));
   random_words16(seed, (uint32_t)stream, first, step, 0, w);
   random_words16(seed, (uint32_t)stream, first, step, 1, u);
-  v16 radius = v_sqrt(v_mul(v_set(-2.0f), natural_log(unit16(w[0]))));
-  v16 x = v_mul(radius, cos_turn(unit16(w[2])));
+  v16 radius = v_sqrt(v_mul(v_set(-2.0f), natural_log(u_unit(w[0]))));
+  v16 x = v_mul(radius, cos_turn(u_unit(w[2])));
   v16 v = v_fma(v_set(c), x, v_set(1.0f)), x2 = v_mul(x, x);
   v16 limit = v_fma(v_mul(x2, x2), v_set(-1.2e-4f), v_set(1.0f - 1e-6f));
-  v_store(certain, v_below(unit16(u[0]), limit, v_set(1.0f)));
+  v_store(certain, v_below(u_unit(u[0]), limit, v_set(1.0f)));
   v_store(out, v_mul(v_mul(v, v_mul(v, v)), v_set(d * 0.01f)));
   for (int i = 0; i < 16; i++)
     if (certain[i] == 0.0f)
@@ -310,13 +324,24 @@ static void pack_tile(const mt_lda_pass *pass, const int32_t *ids, int64_t n, fl
   }
 }
 
+/* Asks for the rows of a document that comes soon. */
+MT_INLINE void fetch_ahead(const mt_lda_pass *pass, int64_t document, const float *stats)
+{
+  for (int64_t i = pass->indptr[document]; i < pass->indptr[document + 1]; i++)
+    for (int64_t k = 0; k < pass->padded; k += 16) {
+      int64_t at = pass->indices[i] * pass->padded + k;
+      __builtin_prefetch(pass->table + at, 0, 3);
+      if (stats != NULL) __builtin_prefetch(stats + at, 1, 2);
+    }
+}
+
 static void load_document(const mt_lda_pass *pass, int64_t document, mt_lda_slot *slot)
 {
   int64_t at = pass->indptr[document], K = pass->n_components;
   double words = 0.0, total = 0.0;
   slot->document = document;
   slot->n = pass->indptr[document + 1] - at;
-  slot->tiles = (slot->n + 15) / 16;
+  slot->tiles = slot->n > 0 ? (slot->n + 15) / 16 : 1; /* never none */
   slot->steps = 0;
   for (int64_t t = 0; t < slot->tiles; t++) {
     int64_t left = slot->n - 16 * t < 16 ? slot->n - 16 * t : 16;
@@ -410,9 +435,10 @@ static void documents(const mt_lda_pass *pass, mt_lda_room *room, mt_lda_lane *l
         lane->gave_up = lane->poll(lane->context);
         if (lane->gave_up) return;
       }
-      if (next < lane->last)
+      if (next < lane->last) {
         load_document(pass, next++, slot);
-      else
+        if (next < lane->last) fetch_ahead(pass, next, lane->stats);
+      } else
         slots[s--] = slots[--active];
     }
 }

@@ -18,7 +18,6 @@ typedef __m512 v16;
 MT_INLINE v16 v_set(float a) { return _mm512_set1_ps(a); }
 MT_INLINE v16 v_load(const float *p) { return _mm512_load_ps(p); }
 MT_INLINE void v_store(float *p, v16 a) { _mm512_store_ps(p, a); }
-MT_INLINE v16 v_from_i32u(const int32_t *p) { return _mm512_cvtepi32_ps(_mm512_loadu_si512(p)); }
 MT_INLINE v16 v_add(v16 a, v16 b) { return _mm512_add_ps(a, b); }
 MT_INLINE v16 v_sub(v16 a, v16 b) { return _mm512_sub_ps(a, b); }
 MT_INLINE v16 v_mul(v16 a, v16 b) { return _mm512_mul_ps(a, b); }
@@ -106,6 +105,26 @@ MT_INLINE void v_transpose(v16 r[16])
   }
 }
 
+/* 16 unsigned 32-bit numbers. */
+typedef __m512i v16u;
+MT_INLINE v16u u_set(uint32_t a) { return _mm512_set1_epi32((int)a); }
+MT_INLINE v16u u_loadu(const uint32_t *p) { return _mm512_loadu_si512(p); }
+MT_INLINE v16u u_xor(v16u a, v16u b) { return _mm512_xor_si512(a, b); }
+/* The upper 24 bits as numbers in (0, 1). */
+MT_INLINE v16 u_unit(v16u a)
+{
+  v16 x = _mm512_cvtepi32_ps(_mm512_srli_epi32(a, 8));
+  return _mm512_fmadd_ps(x, _mm512_set1_ps(0x1p-24f), _mm512_set1_ps(0x1p-25f));
+}
+/* The 64-bit products a x b, upper and lower halves. */
+MT_INLINE void u_mul_wide(v16u a, uint32_t b, v16u *high, v16u *low)
+{
+  v16u factor = u_set(b), even = _mm512_mul_epu32(a, factor);
+  v16u odd = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), factor);
+  *low = _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
+  *high = _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+}
+
 #elif defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
 
@@ -119,11 +138,6 @@ MT_INLINE void v_store(float *p, v16 x)
 {
   _mm256_store_ps(p, x.a);
   _mm256_store_ps(p + 8, x.b);
-}
-MT_INLINE v16 v_from_i32u(const int32_t *p)
-{
-  return (v16){_mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)p)),
-               _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)(p + 8)))};
 }
 MT_INLINE v16 v_add(v16 x, v16 y) { return (v16){_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)}; }
 MT_INLINE v16 v_sub(v16 x, v16 y) { return (v16){_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)}; }
@@ -226,6 +240,42 @@ MT_INLINE void v_transpose(v16 r[16])
     r[i] = (v16){aa[i], ba[i]}, r[i + 8] = (v16){ab[i], bb[i]};
 }
 
+typedef struct v16u {
+  __m256i a, b;
+} v16u;
+MT_INLINE v16u u_set(uint32_t a)
+{
+  return (v16u){_mm256_set1_epi32((int)a), _mm256_set1_epi32((int)a)};
+}
+MT_INLINE v16u u_loadu(const uint32_t *p)
+{
+  return (v16u){_mm256_loadu_si256((const __m256i *)p),
+                _mm256_loadu_si256((const __m256i *)(p + 8))};
+}
+MT_INLINE v16u u_xor(v16u x, v16u y)
+{
+  return (v16u){_mm256_xor_si256(x.a, y.a), _mm256_xor_si256(x.b, y.b)};
+}
+MT_INLINE __m256 half_unit(__m256i a)
+{
+  __m256 x = _mm256_cvtepi32_ps(_mm256_srli_epi32(a, 8));
+  return _mm256_fmadd_ps(x, _mm256_set1_ps(0x1p-24f), _mm256_set1_ps(0x1p-25f));
+}
+MT_INLINE v16 u_unit(v16u x) { return (v16){half_unit(x.a), half_unit(x.b)}; }
+MT_INLINE void half_mul_wide(__m256i a, __m256i factor, __m256i *high, __m256i *low)
+{
+  __m256i even = _mm256_mul_epu32(a, factor);
+  __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), factor);
+  *low = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+  *high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+}
+MT_INLINE void u_mul_wide(v16u x, uint32_t b, v16u *high, v16u *low)
+{
+  v16u factor = u_set(b);
+  half_mul_wide(x.a, factor.a, &high->a, &low->a);
+  half_mul_wide(x.b, factor.b, &high->b, &low->b);
+}
+
 #else
 #include <math.h>
 
@@ -236,12 +286,6 @@ typedef uint32_t v16u __attribute__((vector_size(64)));
 MT_INLINE v16 v_set(float a) { return (v16){a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a}; }
 MT_INLINE v16 v_load(const float *p) { return *(const v16 *)p; }
 MT_INLINE void v_store(float *p, v16 x) { *(v16 *)p = x; }
-MT_INLINE v16 v_from_i32u(const int32_t *p)
-{
-  v16i x;
-  memcpy(&x, p, sizeof x);
-  return __builtin_convertvector(x, v16);
-}
 MT_INLINE v16 v_add(v16 x, v16 y) { return x + y; }
 MT_INLINE v16 v_sub(v16 x, v16 y) { return x - y; }
 MT_INLINE v16 v_mul(v16 x, v16 y) { return x * y; }
@@ -298,6 +342,27 @@ MT_INLINE void v_transpose(v16 r[16])
       r[i][j] = r[j][i];
       r[j][i] = held;
     }
+}
+
+MT_INLINE v16u u_set(uint32_t a) { return (v16u){0} + a; }
+MT_INLINE v16u u_loadu(const uint32_t *p)
+{
+  v16u x;
+  memcpy(&x, p, sizeof x);
+  return x;
+}
+MT_INLINE v16u u_xor(v16u x, v16u y) { return x ^ y; }
+MT_INLINE v16 u_unit(v16u x)
+{
+  return v_fma(__builtin_convertvector((v16i)(x >> 8), v16), v_set(0x1p-24f), v_set(0x1p-25f));
+}
+MT_INLINE void u_mul_wide(v16u x, uint32_t b, v16u *high, v16u *low)
+{
+  for (int i = 0; i < 16; i++) {
+    uint64_t product = (uint64_t)x[i] * b;
+    (*high)[i] = (uint32_t)(product >> 32);
+    (*low)[i] = (uint32_t)product;
+  }
 }
 #endif
 
