@@ -18,7 +18,7 @@ sgml() {
   printf '<REUTERS TOPICS="YES" NEWID="%s">\n<DATE>%s</DATE>\n<TEXT>&#2;\n<TITLE>a title</TITLE>' "$RANDOM" "$1"
   printf '<DATELINE> LONDON, </DATELINE><BODY>%s\n Reuter\n&#3;</BODY></TEXT>\n</REUTERS>\n' "$2"
 }
-words() { awk -v seed="$1" 'BEGIN { srand(seed); for (i = 0; i < 40; i++) printf "w%d ", int(30 * rand()) }'; }
+words() { awk -v seed="$1" 'BEGIN { srand(seed); for (i = 0; i < 40; i++) printf "w%d ", int(100 * rand()) }'; }
 
 # ---- not there, empty, cut
 run_on "$tmp/nowhere" 2

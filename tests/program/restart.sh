@@ -16,12 +16,14 @@ interrupt() {
   mkfifo "$tmp/log"
   mpi 2 "$metatopics" run "$tmp/deck.xml" --out "$2" -v 2>"$tmp/log" &
   local job=$!
-  while read -r line; do
+  exec 8<"$tmp/log"
+  while read -r line <&8; do
     if [[ $line = *"fit 1987-"* ]]; then
-      pkill "-$1" -f "$metatopics run $tmp/deck.xml --out $2" || true
+      pkill "-$1" -f "^$metatopics run $tmp/deck.xml --out $2" || true
       break
     fi
-  done <"$tmp/log" # the pipe closes: what is still written is lost
+  done
+  cat <&8 >"$tmp/rest"
   status=0
   wait $job || status=$?
   rm "$tmp/log"
