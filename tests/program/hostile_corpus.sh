@@ -72,8 +72,9 @@ awk -v long="$long" 'BEGIN {
     text = ""
     for (w = 0; w < 30; w++) text = text sprintf("w%d ", int(12 * rand()))
     text = text long " _under_score_ \\\"quoted\\\" a,b caf\303\251 \346\227\245\346\234\254 x_{2}^3"
-    if (i == 7) for (w = 0; w < 1200000; w++) text = text "big" (w % 50) " more "
-    printf "{\"id\": \"i\\\"%d,\", \"date\": \"1987-0%d-01\", \"title\": \"\\\"t\\\", %d\", \"text\": \"%s\"}\n", i, 1 + i % 2, i, text
+    printf "{\"id\": \"i\\\"%d,\", \"date\": \"1987-0%d-01\", \"title\": \"\\\"t\\\", %d\", \"text\": \"%s", i, 1 + i % 2, i, text
+    if (i == 7) for (w = 0; w < 1000000; w++) printf " big%d more", w % 50
+    print "\"}"
   }
 }' >"$tmp/odd.jsonl"
 [ "$(wc -c <"$tmp/odd.jsonl")" -gt 10000000 ] || fail "the large document is not large"
@@ -84,7 +85,7 @@ grep -q '_under_score_' "$out/topics.csv" || fail "a term with _ is not in the t
 # ---- nothing left to count
 awk 'BEGIN { for (i = 0; i < 100; i++) printf "{\"id\": \"%d\", \"date\": \"1987-01-01\", \"text\": \"the of and to in\"}\n", i }' >"$tmp/stop.jsonl"
 run_on "$tmp/stop.jsonl" 2 --set corpus.stop_words=english
-expect_output "stop words.*5|5.*stop words"
+expect_output "stop_words took 5"
 run_on "$tmp/good.jsonl" 2 --set corpus.min_df=10000
 expect_output "min_df"
 
