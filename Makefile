@@ -87,6 +87,11 @@ PROGRAM_TESTS += readme
 PROGRAM_TESTS += build_install
 PROGRAM_TESTS += build_dist
 PROGRAM_TESTS += corpus
+PROGRAM_TESTS += folder
+PROGRAM_TESTS += restart
+PROGRAM_TESTS += hostile_corpus
+PROGRAM_TESTS += hostile_sizes
+PROGRAM_TESTS += same_bits
 # what they call: tests/NAME.c
 TEST_TOOLS = h5same check_planted
 # tests/fuzz/NAME.c, starting from the files in tests/fuzz/NAME/
