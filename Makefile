@@ -137,13 +137,16 @@ $(BUILD)/%.o: %.c $(CONFIG)
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(COMPILE) -c -o $@ $<
 
-# distances are the same bits in every function and with every -march
-$(BUILD)/src/knn/%.o $(BUILD)/src/backend/cpu_knn.o: override CFLAGS += -ffp-contract=off
+# distances, and positions, are the same bits in every function and with every -march
+$(BUILD)/src/knn/%.o $(BUILD)/src/umap/%.o $(BUILD)/src/backend/cpu_%.o: override CFLAGS += -ffp-contract=off
 
 # the same bits with AVX-512 and AVX2: only what is written as FMA becomes one
 $(BUILD)/src/lda/%.o: override CFLAGS += -ffp-contract=off -Wno-psabi
 
 $(BUILD)/newswire: $(BUILD)/tools/newswire/newswire.o $(BUILD)/tools/newswire/words.o $(LIB)
+	$(call say,LD,$@)$(LINK) -o $@ $^ $(LIBS)
+
+$(BUILD)/umap-layout: $(BUILD)/tools/reference/umap-layout.o $(LIB)
 	$(call say,LD,$@)$(LINK) -o $@ $^ $(LIBS)
 
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(KEEP_LOADED) $(LIB)

@@ -83,7 +83,7 @@ static mt_status sum_columns(const mt_pca *pca, double units, int64_t *sums)
   for (int64_t at = 0; at < pca->own; at += count) {
     MT_TRY(read_block(pca, at, &count));
     for (int64_t i = 0; i < count; i++)
-      for (int64_t t = 0; t < d; t++) sums[t] += llrint(pca->buffer[i * d + t] * units);
+      for (int64_t t = 0; t < d; t++) sums[t] += (int64_t)(pca->buffer[i * d + t] * units);
   }
 done:
   return status;
@@ -122,7 +122,7 @@ static mt_status add_products(const mt_pca *pca, int64_t m, const double *x, dou
       for (int64_t i = 0; i < count; i++) {
         double value = (pca->buffer[i * d + t] - pca->mean[t]) * units;
         const double *from = x + (pca->first + at + i) * m;
-        for (int64_t c = 0; c < m; c++) sums[t * m + c] += llrint(value * from[c]);
+        for (int64_t c = 0; c < m; c++) sums[t * m + c] += (int64_t)(value * from[c]);
       }
   }
 done:

@@ -1,5 +1,6 @@
 #include "base/memory.h"
 #include "base/random.h"
+#include "umap/formulas.h"
 #include "umap/umap.h"
 
 #include <math.h>
@@ -64,12 +65,18 @@ done:
 
 /* ---- epochs ------------------------------------------------------------------------- */
 
-/* x moves away from `other` along the difference (gradient > 0) or towards it (< 0). */
-static void step(int64_t dims, double gradient, double rate, const double *other, double *x)
+/* A point's place, and where it goes. */
+typedef struct {
+  const double *from;
+  double *to;
+} mt_move;
+
+/* Away from `other` along the difference (gradient > 0) or towards it (< 0). */
+static void move(int64_t dims, double gradient, double rate, const double *other, mt_move x)
 {
   for (int64_t c = 0; c < dims; c++) {
-    double along = gradient * (x[c] - other[c]);
-    x[c] += rate * fmin(fmax(along, -4.0), 4.0);
+    double along = gradient * (x.from[c] - other[c]);
+    x.to[c] += rate * fmin(fmax(along, -4.0), 4.0);
   }
 }
 
@@ -80,28 +87,50 @@ static double square(int64_t dims, const double *x, const double *y)
   return sum;
 }
 
-static void repel(const mt_umap_options *options, double a, double b, int64_t n, int64_t i,
-                  int64_t epoch, int64_t draw, const double *old, double *x)
+static void attract(const mt_umap_options *options, const double *other, mt_move x)
 {
-  uint32_t words[4];
-  int64_t dims = options->n_components;
-  mt_random_words((uint32_t)options->random_state, MT_STREAM_UMAP_NEGATIVE, (uint64_t)i,
-                  (uint32_t)epoch, (uint32_t)(draw / 2), words);
-  int64_t j = mt_random_below_of(words[draw % 2 * 2], words[draw % 2 * 2 + 1], n);
-  double squared = square(dims, x, old + j * dims);
-  if (j == i || squared == 0.0) return;
-  double push = 2.0 * options->repulsion_strength * b /
-                ((0.001 + squared) * (a * pow(squared, b) + 1.0));
-  step(dims, push, options->learning_rate, old + j * dims, x);
-}
-
-static void attract(int64_t dims, double a, double b, double rate, const double *other,
-                    double *x)
-{
-  double squared = square(dims, x, other);
+  double a = options->a, b = options->b;
+  double squared = square(options->n_components, x.from, other);
   if (squared == 0.0) return;
   double pull = -2.0 * a * b * pow(squared, b - 1.0) / (a * pow(squared, b) + 1.0);
-  step(dims, pull, rate, other, x);
+  move(options->n_components, pull, 2.0 * options->learning_rate, other, x);
+}
+
+static void repel(const mt_umap_options *options, const double *other, mt_move x)
+{
+  double a = options->a, b = options->b;
+  double squared = square(options->n_components, x.from, other);
+  if (squared == 0.0) return;
+  double push = 2.0 * options->repulsion_strength * b /
+                ((0.001 + squared) * (a * pow(squared, b) + 1.0));
+  move(options->n_components, push, options->learning_rate, other, x);
+}
+
+static int64_t stranger(const mt_umap_options *options, int64_t n, int64_t i, int64_t turn,
+                        int64_t draw)
+{
+  uint32_t words[4];
+  mt_random_words((uint32_t)options->random_state, MT_STREAM_UMAP_NEGATIVE, (uint64_t)i,
+                  (uint32_t)turn, (uint32_t)(draw / 2), words);
+  return mt_random_below_of(words[draw % 2 * 2], words[draw % 2 * 2 + 1], n);
+}
+
+/* Point i's moves in a turn, counted from 0 over all epochs. due: (n) of its edges, the epoch
+ * in which each acts next. */
+static void move_point(const mt_umap_options *now, int64_t n, int64_t i, int64_t turn,
+                       double heaviest, const float *weights, double *due, const double *old,
+                       double *positions)
+{
+  int64_t dims = now->n_components, draws = 0;
+  mt_move x = {.from = old + i * dims, .to = positions + i * dims};
+  for (int64_t j = 0; j < n; j++) {
+    if (weights[j] == 0.0f || mt_umap_turn(i, j) != turn % MT_UMAP_TURNS) continue;
+    if (due[j] > (double)(turn / MT_UMAP_TURNS)) continue;
+    due[j] += heaviest / weights[j];
+    attract(now, old + j * dims, x);
+    for (int64_t s = 0; s < now->negative_sample_rate; s++)
+      repel(now, old + stranger(now, n, i, turn, draws++) * dims, x);
+  }
 }
 
 mt_status mt_umap_epochs_ref(const mt_umap_options *options, int64_t n,
@@ -109,27 +138,20 @@ mt_status mt_umap_epochs_ref(const mt_umap_options *options, int64_t n,
 {
   mt_status status = MT_OK;
   int64_t dims = options->n_components, n_epochs = mt_umap_n_epochs(options, n);
-  double *old = NULL, *due = NULL, heaviest = 0.0, a, b;
+  double *old = NULL, *due = NULL, heaviest = 0.0;
   mt_umap_options now = *options;
 
   MT_NEW(old, n * dims);
-  MT_NEW(due, n * n); /* the epoch in which an edge acts next */
-  mt_umap_ab(options, &a, &b);
+  MT_NEW(due, n * n);
+  mt_umap_ab(options, &now.a, &now.b);
   for (int64_t at = 0; at < n * n; at++) heaviest = fmax(heaviest, weights[at]);
   for (int64_t at = 0; at < n * n; at++) due[at] = heaviest / weights[at];
-  for (int64_t epoch = 0; epoch < n_epochs; epoch++) {
+  for (int64_t turn = 0; turn < n_epochs * MT_UMAP_TURNS; turn++) {
+    double past = fmax((double)(turn / MT_UMAP_TURNS) - 1.0, 0.0) / (double)n_epochs;
+    now.learning_rate = options->learning_rate * (1.0 - past);
     for (int64_t at = 0; at < n * dims; at++) old[at] = positions[at];
-    for (int64_t i = 0; i < n; i++) {
-      int64_t draws = 0;
-      for (int64_t j = 0; j < n; j++) {
-        if (weights[i * n + j] == 0.0f || due[i * n + j] > (double)epoch) continue;
-        due[i * n + j] += heaviest / weights[i * n + j];
-        attract(dims, a, b, 2.0 * now.learning_rate, old + j * dims, positions + i * dims);
-        for (int64_t s = 0; s < options->negative_sample_rate; s++)
-          repel(&now, a, b, n, i, epoch, draws++, old, positions + i * dims);
-      }
-    }
-    now.learning_rate = options->learning_rate * (1.0 - (double)epoch / (double)n_epochs);
+    for (int64_t i = 0; i < n; i++)
+      move_point(&now, n, i, turn, heaviest, weights + i * n, due + i * n, old, positions);
   }
 done:
   free(old);
