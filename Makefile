@@ -65,6 +65,7 @@ TESTS += test_report
 TESTS += test_record
 TESTS += test_map_stage
 TESTS += test_deck
+TESTS += test_umap
 TESTS += test_hdbscan
 TESTS += test_hdbscan_stage
 TESTS += test_knn

@@ -1,8 +1,9 @@
 /* Each rank moves its own points; all positions are gathered after each turn (a quarter of
- * an epoch, mt_umap_turn). A point adds up the pulls along its edges of that turn and the
- * pushes of its random points, all read from the positions that the turn before left, and so
- * is its place never written while another reads it. Both copies of an edge act on both ends
- * in umap-learn: hence twice the pull. */
+ * an epoch, mt_umap_turn). In a turn the other points stand where the turn before left them:
+ * a place is never written while another point reads it. A point adds up pulls along its
+ * edges, read from where it stands (again after every few of them), and is pushed off random
+ * points from where it has got to, one after the other, so that pushes cannot add up to more
+ * than they would in umap-learn's loop. */
 #include "backend/backend.h"
 #include "base/memory.h"
 #include "base/progress.h"
@@ -68,6 +69,7 @@ static inline float squared_distance(int64_t dims, const float *x, const float *
   return sum;
 }
 
+/* `to` goes along the difference of `from` and `other`; from may be to. */
 static inline void add_move(int64_t dims, float gradient, float rate, const float *from,
                             const float *other, float *to)
 {
@@ -87,29 +89,44 @@ static inline int64_t draw_point(const mt_epoch *now, int64_t point, int64_t dra
   return mt_random_below_of(pair[0], pair[1], now->n);
 }
 
-/* to: the place of this rank's i-th point, which moves. */
-static inline void move_point(const mt_epoch *now, int64_t dims, int64_t i, float *to)
+/* Pushes `to` off as many random points as an acting edge brings. */
+static inline void push_point(const mt_epoch *now, int64_t dims, int64_t point,
+                              int64_t *draws, uint32_t words[4], float *to)
 {
-  int64_t point = now->first + i, draws = 0;
-  const float *from = now->positions + point * dims;
-  const int64_t *edges = now->edges.first + i * MT_UMAP_TURNS + now->turn;
+  for (int64_t s = 0; s < now->negatives; s++) {
+    int64_t stranger = draw_point(now, point, (*draws)++, words);
+    if (stranger == point) continue;
+    const float *other = now->positions + stranger * dims;
+    float squared = squared_distance(dims, to, other);
+    add_move(dims, mt_umap_push(squared, now->a, now->b, now->strength), now->alpha, to,
+             other, to);
+  }
+}
+
+/* to: the place of this rank's i-th point, which moves. from: (dims) for its use. The turn's
+ * copies are of the edges that begin here, then of those whose copy from here is two turns
+ * away: their other ends bring the random points. */
+static inline void move_point(const mt_epoch *now, int64_t dims, int64_t i, float *from,
+                              float *to)
+{
+  int64_t draws = 0, acting = 0;
   uint32_t words[4];
-  for (int64_t e = edges[0]; e < edges[1]; e++) {
-    if (!mt_umap_acts(now->edges.shares[e], now->epoch)) continue;
-    const float *other = now->positions + now->edges.others[e] * dims;
-    float pull = mt_umap_pull(squared_distance(dims, from, other), now->a, now->b);
-    add_move(dims, pull, 2.0f * now->alpha, from, other, to);
-    for (int64_t s = 0; s < now->negatives; s++) {
-      other = now->positions + draw_point(now, point, draws++, words) * dims;
-      float squared = squared_distance(dims, from, other); /* 0 for itself: no push */
-      float push = mt_umap_push(squared, now->a, now->b, now->strength);
-      add_move(dims, push, now->alpha, from, other, to);
+  for (int side = 0; side < 2; side++) {
+    int turn = (now->turn + side * MT_UMAP_TURNS / 2) % MT_UMAP_TURNS;
+    const int64_t *edges = now->edges.first + i * MT_UMAP_TURNS + turn;
+    for (int64_t e = edges[0]; e < edges[1]; e++) {
+      if (!mt_umap_acts(now->edges.shares[e], now->epoch)) continue;
+      if (acting++ % MT_UMAP_PULLS == 0) memcpy(from, to, (size_t)dims * sizeof *from);
+      const float *other = now->positions + now->edges.others[e] * dims;
+      float pull = mt_umap_pull(squared_distance(dims, from, other), now->a, now->b);
+      add_move(dims, pull, now->alpha, from, other, to);
+      if (side == 0) push_point(now, dims, now->first + i, &draws, words, to);
     }
   }
 }
 
-/* next: (local, dims) where this rank's points go. */
-static void run_turn(const mt_epoch *now, float *next)
+/* next, from: (local, dims); next: where this rank's points go. */
+static void run_turn(const mt_epoch *now, float *from, float *next)
 {
   const float *own = now->positions + now->first * now->dims;
   int64_t dims = now->dims;
@@ -117,9 +134,9 @@ static void run_turn(const mt_epoch *now, float *next)
 #pragma omp parallel for schedule(dynamic, 64)
   for (int64_t i = 0; i < now->local; i++) {
     if (dims == 2) /* known when compiling: faster */
-      move_point(now, 2, i, next + i * 2);
+      move_point(now, 2, i, from + i * 2, next + i * 2);
     else
-      move_point(now, dims, i, next + i * dims);
+      move_point(now, dims, i, from + i * dims, next + i * dims);
   }
 }
 
@@ -133,7 +150,7 @@ static mt_status run_epochs(const mt_comm *comm, const mt_umap_options *options,
     MT_TRY(now->epoch % STOP_EVERY == 0 && mt_stop_agreed(comm) ? MT_STOPPED : MT_OK);
     now->alpha = mt_umap_alpha(options->learning_rate, now->epoch, n_epochs);
     for (now->turn = 0; now->turn < MT_UMAP_TURNS; now->turn++) {
-      run_turn(now, next);
+      run_turn(now, next + now->local * now->dims, next);
       memcpy(own, next, bytes[comm->rank]);
       MT_TRY(mt_allgatherv(comm, bytes, positions));
     }
@@ -149,8 +166,8 @@ static mt_status make_room(const mt_comm *comm, int64_t n, int64_t dims, size_t 
   mt_status status = MT_OK;
   size_t *bytes = NULL;
   MT_NEW(bytes, comm->size);
-  MT_TRY(mt_memory_new(mt_part_count(n, comm->size, comm->rank) * dims, sizeof(float),
-                       "new positions", (void **)next_out));
+  MT_TRY(mt_memory_new(2 * mt_part_count(n, comm->size, comm->rank) * dims, sizeof(float),
+                       "new positions", (void **)next_out)); /* and as many to work with */
   for (int r = 0; r < comm->size; r++)
     bytes[r] = (size_t)(mt_part_count(n, comm->size, r) * dims) * sizeof(float);
   *bytes_out = bytes;

@@ -4,6 +4,7 @@
 #include "umap/umap.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 /* ---- graph -------------------------------------------------------------------------- */
@@ -65,18 +66,13 @@ done:
 
 /* ---- epochs ------------------------------------------------------------------------- */
 
-/* A point's place, and where it goes. */
-typedef struct {
-  const double *from;
-  double *to;
-} mt_move;
-
-/* Away from `other` along the difference (gradient > 0) or towards it (< 0). */
-static void move(int64_t dims, double gradient, double rate, const double *other, mt_move x)
+/* `to` goes away from `other` along the difference (gradient > 0) or towards it (< 0). */
+static void move(int64_t dims, double gradient, double rate, const double *from,
+                 const double *other, double *to)
 {
   for (int64_t c = 0; c < dims; c++) {
-    double along = gradient * (x.from[c] - other[c]);
-    x.to[c] += rate * fmin(fmax(along, -4.0), 4.0);
+    double along = gradient * (from[c] - other[c]);
+    to[c] += rate * fmin(fmax(along, -4.0), 4.0);
   }
 }
 
@@ -87,23 +83,22 @@ static double square(int64_t dims, const double *x, const double *y)
   return sum;
 }
 
-static void attract(const mt_umap_options *options, const double *other, mt_move x)
+static void attract(const mt_umap_options *options, const double *from, const double *other,
+                    double *to)
 {
-  double a = options->a, b = options->b;
-  double squared = square(options->n_components, x.from, other);
+  double a = options->a, b = options->b, squared = square(options->n_components, from, other);
   if (squared == 0.0) return;
   double pull = -2.0 * a * b * pow(squared, b - 1.0) / (a * pow(squared, b) + 1.0);
-  move(options->n_components, pull, 2.0 * options->learning_rate, other, x);
+  move(options->n_components, pull, options->learning_rate, from, other, to);
 }
 
-static void repel(const mt_umap_options *options, const double *other, mt_move x)
+static void repel(const mt_umap_options *options, const double *other, double *to)
 {
-  double a = options->a, b = options->b;
-  double squared = square(options->n_components, x.from, other);
+  double a = options->a, b = options->b, squared = square(options->n_components, to, other);
   if (squared == 0.0) return;
   double push = 2.0 * options->repulsion_strength * b /
                 ((0.001 + squared) * (a * pow(squared, b) + 1.0));
-  move(options->n_components, push, options->learning_rate, other, x);
+  move(options->n_components, push, options->learning_rate, to, other, to);
 }
 
 static int64_t stranger(const mt_umap_options *options, int64_t n, int64_t i, int64_t turn,
@@ -115,21 +110,32 @@ static int64_t stranger(const mt_umap_options *options, int64_t n, int64_t i, in
   return mt_random_below_of(words[draw % 2 * 2], words[draw % 2 * 2 + 1], n);
 }
 
-/* Point i's moves in a turn, counted from 0 over all epochs. due: (n) of its edges, the epoch
- * in which each acts next. */
+/* Does an edge act in this epoch? If so, sets when it does next. */
+static bool acts(double epoch, double interval, double *due)
+{
+  if (*due > epoch) return false;
+  *due += interval;
+  return true;
+}
+
+/* Point i's moves in a turn, counted from 0 over all epochs. due: (2, n) of its edges and of
+ * their copies from the other end, the epoch in which each acts next. from: n_components. */
 static void move_point(const mt_umap_options *now, int64_t n, int64_t i, int64_t turn,
                        double heaviest, const float *weights, double *due, const double *old,
-                       double *positions)
+                       double *from, double *to)
 {
-  int64_t dims = now->n_components, draws = 0;
-  mt_move x = {.from = old + i * dims, .to = positions + i * dims};
-  for (int64_t j = 0; j < n; j++) {
-    if (weights[j] == 0.0f || mt_umap_turn(i, j) != turn % MT_UMAP_TURNS) continue;
-    if (due[j] > (double)(turn / MT_UMAP_TURNS)) continue;
-    due[j] += heaviest / weights[j];
-    attract(now, old + j * dims, x);
-    for (int64_t s = 0; s < now->negative_sample_rate; s++)
-      repel(now, old + stranger(now, n, i, turn, draws++) * dims, x);
+  int64_t dims = now->n_components, draws = 0, acting = 0;
+  for (int64_t at = 0; at < 2 * n; at++) {
+    int64_t j = at % n, copy = at < n ? mt_umap_turn(i, j) : mt_umap_turn(j, i);
+    if (weights[j] == 0.0f || copy != turn % MT_UMAP_TURNS) continue;
+    if (!acts((double)(turn / MT_UMAP_TURNS), heaviest / weights[j], &due[at])) continue;
+    if (acting++ % MT_UMAP_PULLS == 0)
+      for (int64_t c = 0; c < dims; c++) from[c] = to[c];
+    attract(now, from, old + j * dims, to);
+    for (int64_t s = 0; s < now->negative_sample_rate && at < n; s++) {
+      int64_t other = stranger(now, n, i, turn, draws++);
+      if (other != i) repel(now, old + other * dims, to);
+    }
   }
 }
 
@@ -138,23 +144,26 @@ mt_status mt_umap_epochs_ref(const mt_umap_options *options, int64_t n,
 {
   mt_status status = MT_OK;
   int64_t dims = options->n_components, n_epochs = mt_umap_n_epochs(options, n);
-  double *old = NULL, *due = NULL, heaviest = 0.0;
+  double *old = NULL, *due = NULL, *from = NULL, heaviest = 0.0;
   mt_umap_options now = *options;
 
   MT_NEW(old, n * dims);
-  MT_NEW(due, n * n);
+  MT_NEW(due, 2 * n * n);
+  MT_NEW(from, dims);
   mt_umap_ab(options, &now.a, &now.b);
   for (int64_t at = 0; at < n * n; at++) heaviest = fmax(heaviest, weights[at]);
-  for (int64_t at = 0; at < n * n; at++) due[at] = heaviest / weights[at];
+  for (int64_t at = 0; at < 2 * n * n; at++) due[at] = heaviest / weights[at / (2 * n) * n + at % n];
   for (int64_t turn = 0; turn < n_epochs * MT_UMAP_TURNS; turn++) {
     double past = fmax((double)(turn / MT_UMAP_TURNS) - 1.0, 0.0) / (double)n_epochs;
     now.learning_rate = options->learning_rate * (1.0 - past);
     for (int64_t at = 0; at < n * dims; at++) old[at] = positions[at];
     for (int64_t i = 0; i < n; i++)
-      move_point(&now, n, i, turn, heaviest, weights + i * n, due + i * n, old, positions);
+      move_point(&now, n, i, turn, heaviest, weights + i * n, due + i * 2 * n, old, from,
+                 positions + i * dims);
   }
 done:
   free(old);
   free(due);
+  free(from);
   return status;
 }
