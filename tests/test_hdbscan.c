@@ -221,6 +221,7 @@ static void compare_labels(const set *s, const mt_clusters *found, int32_t *name
     if (name_out[mine] != theirs)
       fail_msg("point %lld: with %d, not %d", (long long)i, name_out[mine], theirs);
   }
+  for (int64_t c = 0; c < s->n_clusters; c++) assert_true(name_out[c] >= 0);
   free(taken);
 }
 

@@ -135,14 +135,6 @@ static void merge_below_epsilon(const mt_hdbscan_options *options, selection *s)
     if (s->label[c] == 1) s->chosen[c] = true;
 }
 
-static int64_t number(selection *s)
-{
-  int64_t n_chosen = 0;
-  for (int64_t c = 0; c < s->n; c++)
-    s->label[c] = s->chosen[c] ? n_chosen++ : (c > 0 ? s->label[s->parent[c]] : -1);
-  return n_chosen;
-}
-
 /* A root that is the one cluster keeps only the points that stay to the end, or, with an
  * epsilon, those that are still there at it. */
 static bool stays_in_root(const mt_hdbscan_options *options, const selection *s,
@@ -150,6 +142,27 @@ static bool stays_in_root(const mt_hdbscan_options *options, const selection *s,
 {
   double epsilon = options->cluster_selection_epsilon;
   return lambda >= (epsilon != 0.0 ? 1.0 / epsilon : s->death[0]);
+}
+
+/* A root beside other clusters, or that no point stays in, would be a cluster without
+ * points (hdbscan counts it as one). */
+static void drop_empty_root(const mt_hdbscan_options *options, selection *s)
+{
+  const mt_condensed_tree *tree = s->tree;
+  if (!s->chosen[0]) return;
+  bool stays = false, others = false;
+  for (int64_t row = 0; row < tree->n_rows && !stays; row++)
+    stays = tree->child[row] < tree->n && stays_in_root(options, s, tree->lambda[row]);
+  for (int64_t c = 1; c < s->n; c++) others = others || s->chosen[c];
+  s->chosen[0] = stays && !others;
+}
+
+static int64_t number(selection *s)
+{
+  int64_t n_chosen = 0;
+  for (int64_t c = 0; c < s->n; c++)
+    s->label[c] = s->chosen[c] ? n_chosen++ : (c > 0 ? s->label[s->parent[c]] : -1);
+  return n_chosen;
 }
 
 /* The cluster that points which leave `c` count for: itself or the nearest chosen above;
@@ -171,8 +184,7 @@ static void label_points(const mt_hdbscan_options *options, selection *s,
     if (point >= tree->n) continue;
     int64_t cluster = tree->parent[row] - tree->n, owner = s->climb[cluster];
     double lambda = tree->lambda[row], death = s->death[owner];
-    bool in = owner > 0 || (s->chosen[0] && out->n_clusters == 1 &&
-                            stays_in_root(options, s, lambda));
+    bool in = owner > 0 || (s->chosen[0] && stays_in_root(options, s, lambda));
     out->labels[point] = in ? (int32_t)s->label[owner] : -1;
     if (in) out->probabilities[point] = lambda < death ? lambda / death : 1.0;
   }
@@ -192,7 +204,7 @@ static mt_status score_clusters(selection *s, mt_clusters *out)
   for (int64_t c = 0; c < s->n; c++) {
     if (!s->chosen[c]) continue;
     double all = (double)members[s->label[c]] * largest;
-    out->persistence[s->label[c]] = all > 0.0 ? s->stability[c] / all : 1.0;
+    out->persistence[s->label[c]] = s->stability[c] / all;
   }
 done:
   free(members);
@@ -224,6 +236,7 @@ static mt_status select_clusters(const mt_hdbscan_options *options, mt_clusters 
   else
     choose_leaves(&s);
   merge_below_epsilon(options, &s);
+  drop_empty_root(options, &s);
   out->n_clusters = number(&s);
   MT_REQUIRE(out->n_clusters <= INT32_MAX, MT_ERR_INPUT, "more than 2^31 clusters");
   MT_NEW(out->persistence, out->n_clusters);

@@ -118,6 +118,7 @@ def cluster(points, tree, options, order):
     linkage = hdbscan_.label(np.ascontiguousarray(tree[order]))
     labels, probabilities, persistence, condensed, _ = hdbscan_._tree_to_labels(
         points, linkage, **options_of(options))
+    persistence = persistence[np.unique(labels[labels >= 0])]  # a root may have no points
     return labels, probabilities, persistence, hdbscan_.outlier_scores(condensed)
 
 
@@ -127,8 +128,37 @@ def same(one, other):
             and np.allclose(np.sort(one[2]), np.sort(other[2]), atol=1e-7))
 
 
+def other_trees(points, options, tries):
+    """Minimum spanning trees by Kruskal over all pairs, equal weights in random order."""
+    points = points.astype(np.float64)
+    distance = np.sqrt(((points[:, None] - points[None]) ** 2).sum(-1))
+    core = np.sort(distance, axis=1)[:, min(options["min_samples"], len(points) - 1)]
+    reach = np.maximum(distance / options["alpha"], np.maximum(core[:, None], core[None]))
+    first, second = np.triu_indices(len(points), 1)
+    weights = reach[first, second]
+    for seed in range(tries):
+        ties = np.random.default_rng(seed).permutation(len(weights))
+        parent, edges = np.arange(len(points)), []
+        for edge in np.lexsort((ties, weights)):
+            ends = []
+            for node in (first[edge], second[edge]):
+                while parent[node] != node:
+                    parent[node] = parent[parent[node]]
+                    node = parent[node]
+                ends.append(node)
+            if ends[0] != ends[1]:
+                parent[ends[0]] = ends[1]
+                edges.append((first[edge], second[edge], weights[edge]))
+                if len(edges) == len(points) - 1:
+                    break
+        yield np.array(edges, dtype=np.float64)
+
+
 def variants(points, tree, options, tries):
     """The same data in other orders: of ties, of points, by another algorithm."""
+    if len(points) <= 1000:
+        for other in other_trees(points, options, tries):
+            yield cluster(points, other, options, np.arange(len(other)))
     random = np.random.default_rng(1)
     for _ in range(tries):
         ties = random.permutation(len(tree))
