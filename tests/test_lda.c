@@ -58,7 +58,7 @@ static void test_exp_digamma(void **state)
         continue;
       }
       /* the rounding of 1 / x weighs 1 / x in the exponent */
-      double allowed = 3e-7 + 3e-7 * (want < 0 ? -want : 0.0);
+      double allowed = 4e-7 + 3e-7 * (want < 0 ? -want : 0.0);
       assert_true(fabs(got / exp(want) - 1.0) < allowed);
     }
   }
@@ -360,6 +360,20 @@ static void test_identical_documents(void **state)
   free_counts(&c);
 }
 
+static int hush(void **state)
+{
+  (void)state;
+  mt_log_setup(mt_test_world.rank, mt_test_world.size, MT_LOG_SILENT);
+  return 0;
+}
+
+static int speak(void **state)
+{
+  (void)state;
+  mt_log_setup(mt_test_world.rank, mt_test_world.size, MT_LOG_WARN);
+  return 0;
+}
+
 static void test_wrong_sizes(void **state)
 {
   (void)state;
@@ -477,7 +491,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_fit_is_reference),
     cmocka_unit_test(test_hostile),
     cmocka_unit_test(test_identical_documents),
-    cmocka_unit_test(test_wrong_sizes),
+    cmocka_unit_test_setup_teardown(test_wrong_sizes, hush, speak),
     cmocka_unit_test(test_same_bits),
     cmocka_unit_test(test_kernels_same_bits),
     cmocka_unit_test(test_lanes),
