@@ -139,7 +139,8 @@ $(BUILD)/%.o: %.c $(CONFIG)
 	$(call say,CC,$@)$(COMPILE) -c -o $@ $<
 
 # distances, and positions, are the same bits in every function and with every -march
-$(BUILD)/src/knn/%.o $(BUILD)/src/umap/%.o $(BUILD)/src/backend/cpu_%.o: override CFLAGS += -ffp-contract=off
+$(BUILD)/src/knn/%.o $(BUILD)/src/umap/%.o $(BUILD)/src/hdbscan/%.o \
+	$(BUILD)/src/backend/cpu_%.o: override CFLAGS += -ffp-contract=off
 
 # the same bits with AVX-512 and AVX2: only what is written as FMA becomes one
 $(BUILD)/src/lda/%.o: override CFLAGS += -ffp-contract=off -Wno-psabi
