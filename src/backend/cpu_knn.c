@@ -153,10 +153,12 @@ FOR_VECTORS static void transform(mt_metric metric, int64_t d, double scale,
 static void measure(const search *s, worker *w, int64_t q, const visitors *v,
                     int64_t column)
 {
-  double scale = s->query_facts[q].scale, other = v->facts[column].scale;
-  double square = square_of(s->metric, s->d, w->z, other, v->raw + column * s->d);
+  double scale = s->query_facts[q].scale, other = v->facts[column].scale, square = 0.0;
+  if (other != 0.0) { /* a zero row's distances are known */
+    square = square_of(s->metric, s->d, w->z, other, v->raw + column * s->d);
+    w->exact++;
+  }
   keep(s, q, mt_metric_distance(s->metric, scale, other, square), v->first + column);
-  w->exact++;
 }
 
 /* ---- which pairs could matter ------------------------------------------------------------ */
@@ -242,6 +244,11 @@ static void sink(hit *heap, int64_t n, int64_t at)
   heap[at] = moving;
 }
 
+static void make_heap(hit *heap, int64_t n)
+{
+  for (int64_t at = n / 2 - 1; at >= 0; at--) sink(heap, n, at);
+}
+
 static hit pop(hit *heap, int64_t *n)
 {
   hit top = heap[0];
@@ -257,26 +264,54 @@ static bool is_settled(const search *s, int64_t q, int64_t index)
   return s->filled[q] == s->k && s->best[last] == 0.0 && index > s->best_index[last];
 }
 
-/* One query row against the visitors. Best first, so that few are computed: each
- * good one lowers the limit for the rest. */
+/* Takes out all the hits that are settled: duplicates of the query row, by the thousand. */
+static int64_t drop_settled(const search *s, int64_t q, const visitors *v, int64_t n,
+                            hit *heap)
+{
+  int64_t left = 0;
+  for (int64_t h = 0; h < n; h++)
+    if (!is_settled(s, q, v->first + heap[h].column)) heap[left++] = heap[h];
+  make_heap(heap, left);
+  return left;
+}
+
+/* Could a hit still be among the best of a row that has k? */
+static bool may_win(const search *s, int64_t q, const visitors *v, hit next)
+{
+  threshold limit = limit_of(s, q);
+  if (next.key < limit.level) return false;
+  return may_be_near(s, q, v, next.column, limit.most);
+}
+
+/* A zero row under cosine: all distances are known. */
+static void search_zero_row(const search *s, int64_t q, int64_t self, const visitors *v)
+{
+  for (int64_t j = 0; j < v->count; j++)
+    if (v->first + j != self)
+      keep(s, q, mt_metric_distance(s->metric, 0.0, v->facts[j].scale, 0.0),
+           v->first + j);
+}
+
+/* One query row against the visitors. Best first, so that few are computed: each good one
+ * lowers the limit for the rest. */
 static void search_row(const search *s, worker *w, int64_t q, int64_t self,
                        const visitors *v, const float *product)
 {
-  for (bool was_full = false; !was_full;) {
+  bool was_full = false;
+  while (!was_full && !is_settled(s, q, v->first)) {
     was_full = s->filled[q] == s->k; /* keys made with a full row's limit bound all */
-    threshold limit = limit_of(s, q);
-    int64_t n = collect(v->count, product, s->reach, s->half, limit, w->heap);
-    for (int64_t at = n / 2 - 1; at >= 0; at--) sink(w->heap, n, at);
+    int64_t n = collect(v->count, product, s->reach, s->half, limit_of(s, q), w->heap);
+    make_heap(w->heap, n);
     while (n > 0 && (was_full || s->filled[q] < s->k)) {
       hit next = pop(w->heap, &n);
       int64_t index = v->first + next.column;
-      if (index == self || is_settled(s, q, index) || is_kept(s, q, index)) continue;
-      if (was_full) {
-        threshold now = limit_of(s, q);
-        if (next.key < now.level) break;
-        if (!may_be_near(s, q, v, next.column, now.most)) continue;
-      }
-      measure(s, w, q, v, next.column);
+      if (is_settled(s, q, index))
+        n = drop_settled(s, q, v, n, w->heap);
+      else if (index != self && !is_kept(s, q, index) &&
+               (!was_full || may_win(s, q, v, next)))
+        measure(s, w, q, v, next.column);
+      else if (was_full && next.key < limit_of(s, q).level)
+        break; /* the rest have smaller keys */
     }
     if (s->filled[q] < s->k) return; /* the whole block is in */
   }
@@ -342,7 +377,10 @@ static void search_tile(const search *s, worker *w, int64_t query_first, int64_t
   multiply(s, from, many, v, w->product);
   for (int64_t q = from; q < from + many; q++) {
     transform(s->metric, s->d, s->query_facts[q].scale, s->query + q * s->d, w->z);
-    search_row(s, w, q, query_first + q, v, w->product + (q - from) * v->count);
+    if (s->query_facts[q].scale == 0.0)
+      search_zero_row(s, q, query_first + q, v);
+    else
+      search_row(s, w, q, query_first + q, v, w->product + (q - from) * v->count);
   }
 }
 
