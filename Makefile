@@ -145,6 +145,12 @@ $(BUILD)/src/knn/%.o $(BUILD)/src/umap/%.o $(BUILD)/src/hdbscan/%.o \
 # the same bits with AVX-512 and AVX2: only what is written as FMA becomes one
 $(BUILD)/src/lda/%.o: override CFLAGS += -ffp-contract=off -Wno-psabi
 
+# gcc reads in the sources which instructions it may use, clang here
+ifneq ($(findstring clang,$(OMPI_CC)),)
+$(BUILD)/src/lda/kernel_avx2.o: override CFLAGS += -mavx2 -mfma
+$(BUILD)/src/lda/kernel_avx512.o: override CFLAGS += -mavx2 -mfma -mavx512f -mavx512dq -mavx512vl -mavx512bw
+endif
+
 $(BUILD)/newswire: $(BUILD)/tools/newswire/newswire.o $(BUILD)/tools/newswire/words.o $(LIB)
 	$(call say,LD,$@)$(LINK) -o $@ $^ $(LIBS)
 

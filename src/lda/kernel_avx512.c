@@ -1,5 +1,7 @@
 #if defined(__x86_64__)
+#ifndef __clang__ /* which takes them from the command line alone */
 #pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")
+#endif
 #define KERNEL mt_lda_kernel_avx512
 #define KERNEL_NAME "avx512"
 #define USABLE                                                                         \

@@ -85,7 +85,7 @@ grep -q '_under_score_' "$out/topics.csv" || fail "a term with _ is not in the t
 # ---- nothing left to count
 awk 'BEGIN { for (i = 0; i < 100; i++) printf "{\"id\": \"%d\", \"date\": \"1987-01-01\", \"text\": \"the of and to in\"}\n", i }' >"$tmp/stop.jsonl"
 run_on "$tmp/stop.jsonl" 2 --set corpus.stop_words=english
-expect_output "stop_words took 5"
+expect_output "stop words took 5"
 run_on "$tmp/good.jsonl" 2 --set corpus.min_df=10000
 expect_output "min_df"
 
