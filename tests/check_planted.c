@@ -107,8 +107,9 @@ static const json_t *meta_named(const json_t *summary, long long number)
 {
   const json_t *metas = json_object_get(summary, "meta_topics"), *meta;
   size_t i;
-  json_array_foreach(metas, i, meta)
-    if (json_integer_value(json_object_get(meta, "meta_topic")) == number) return meta;
+  json_array_foreach(
+      metas, i, meta) if (json_integer_value(json_object_get(meta, "meta_topic")) ==
+                          number) return meta;
   return NULL;
 }
 
@@ -117,8 +118,8 @@ static size_t periods_of(const json_t *meta)
   const char *key;
   json_t *count;
   size_t used = 0;
-  json_object_foreach(json_object_get(meta, "per_period"), key, count)
-    used += json_integer_value(count) > 0;
+  json_object_foreach(json_object_get(meta, "per_period"), key, count) used +=
+      json_integer_value(count) > 0;
   return used;
 }
 
@@ -138,8 +139,8 @@ static void check_label(const planted *topic, const json_t *meta, size_t label_t
 static void check_topic(const planted *topic, const json_t *summary)
 {
   const json_t *parameters = json_object_get(summary, "parameters");
-  long long least = json_integer_value(json_object_get(
-      json_object_get(parameters, "hdbscan"), "min_cluster_size"));
+  long long least = json_integer_value(
+      json_object_get(json_object_get(parameters, "hdbscan"), "min_cluster_size"));
   long long label_terms = json_integer_value(
       json_object_get(json_object_get(parameters, "map"), "label_terms"));
   const char *kind = topic->persistent ? "persistent" : "local";
@@ -194,11 +195,11 @@ int main(int argc, char **argv)
   {
     if (n == MOST) return fprintf(stderr, "check_planted: too many topics\n"), 2;
     const char *kind = json_string_value(json_object_get(topic, "kind"));
-    topics[n++] = (planted){
-        .name = json_string_value(json_object_get(topic, "name")),
-        .persistent = strcmp(kind, "persistent") == 0,
-        .words = json_object_get(topic, "words"),
-        .periods = json_array_size(json_object_get(topic, "periods"))};
+    topics[n++] =
+        (planted){.name = json_string_value(json_object_get(topic, "name")),
+                  .persistent = strcmp(kind, "persistent") == 0,
+                  .words = json_object_get(topic, "words"),
+                  .periods = json_array_size(json_object_get(topic, "periods"))};
   }
   read_rows(argv[2], n, topics);
   for (int s = 0; s < n; s++) check_topic(&topics[s], summary);

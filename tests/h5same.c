@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static hid_t other;    /* the second file */
+static hid_t other;      /* the second file */
 static int64_t compared; /* datasets */
 
 static hssize_t cells_of(hid_t dataset)
@@ -34,7 +34,8 @@ static int differs(const char *name, hid_t a, hid_t b)
     printf("%s: another type or size\n", name);
   } else {
     void *one = calloc((size_t)cells + 1, size), *two = calloc((size_t)cells + 1, size);
-    if (one == NULL || two == NULL || H5Dread(a, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, one) < 0 ||
+    if (one == NULL || two == NULL ||
+        H5Dread(a, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, one) < 0 ||
         H5Dread(b, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, two) < 0)
       exit(2);
     differ = H5Tis_variable_str(type) > 0 ? texts_differ(cells, one, two)
@@ -48,7 +49,8 @@ static int differs(const char *name, hid_t a, hid_t b)
   return differ;
 }
 
-static herr_t compare(hid_t file, const char *name, const H5O_info_t *info, void *unused)
+static herr_t compare(hid_t file, const char *name, const H5O_info_t *info,
+                      void *unused)
 {
   (void)unused;
   if (info->type != H5O_TYPE_DATASET) return 0;
@@ -103,7 +105,8 @@ int main(int argc, char **argv)
     return 2;
   }
   int64_t there = 0;
-  herr_t answer = H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_INC, compare, NULL, H5O_INFO_BASIC);
+  herr_t answer =
+      H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_INC, compare, NULL, H5O_INFO_BASIC);
   int differ = answer != 0 || fingerprints_differ(file, other);
   H5Ovisit2(other, H5_INDEX_NAME, H5_ITER_INC, count, &there, H5O_INFO_BASIC);
   if (!differ && there != compared) {

@@ -32,7 +32,8 @@ static void test_with_gpus(void **state)
   mt_layout layout;
   assert_int_equal(mt_layout_create(&mt_test_world, DEVICES, &layout), MT_OK);
   int owners = layout.node_size < DEVICES ? layout.node_size : DEVICES;
-  assert_int_equal(layout.n_devices, owners * layout.n_nodes); /* tests run on one node */
+  assert_int_equal(layout.n_devices,
+                   owners * layout.n_nodes); /* tests run on one node */
   assert_int_equal(layout.device, layout.node_rank < DEVICES ? layout.node_rank : -1);
   assert_int_equal(layout.team.size, layout.device >= 0 ? layout.n_devices : 0);
   mt_layout_destroy(&layout);
@@ -43,7 +44,8 @@ static void test_one_owner(void **state)
 {
   (void)state;
   mt_layout layout;
-  assert_int_equal(mt_layout_create(&mt_test_world, mt_test_world.rank == 0, &layout), MT_OK);
+  assert_int_equal(mt_layout_create(&mt_test_world, mt_test_world.rank == 0, &layout),
+                   MT_OK);
   assert_int_equal(layout.n_devices, 1);
   assert_int_equal(layout.team.size, mt_test_world.rank == 0);
   mt_layout_destroy(&layout);

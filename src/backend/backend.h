@@ -33,8 +33,9 @@ typedef struct mt_backend {
    * indices_out, distances_out   (local, k): nearest first, ties by lower index
    * Accuracy   see mt_knn_ref (knn/knn.h): as if computed in double, then rounded
    */
-  mt_status (*knn)(struct mt_backend *be, const mt_comm *comm, mt_metric metric, int64_t k,
-                   const mt_rows *rows, int64_t *indices_out, float *distances_out);
+  mt_status (*knn)(struct mt_backend *be, const mt_comm *comm, mt_metric metric,
+                   int64_t k, const mt_rows *rows, int64_t *indices_out,
+                   float *distances_out);
 
   /* Fuzzy simplicial set: membership strengths and the symmetric union (umap/umap.h).
    * indices, distances  (local, k), self not in them. */
@@ -73,7 +74,8 @@ typedef struct mt_backend {
  * devices_out  GPUs that this rank sees and the backend can use
  * Errors       MT_ERR_INPUT if the one asked for is not there, and how to get it
  */
-mt_status mt_backend_open(mt_backend_choice choice, mt_backend **backend_out, int *devices_out);
+mt_status mt_backend_open(mt_backend_choice choice, mt_backend **backend_out,
+                          int *devices_out);
 
 /* The CPU backend: all ranks of comm, OpenMP threads. The caller closes it. */
 mt_status mt_backend_cpu(mt_backend **backend_out);
@@ -94,6 +96,7 @@ mt_status mt_cpu_umap_epochs(mt_backend *be, const mt_comm *comm,
                              float *positions);
 mt_status mt_cpu_spanning_tree(mt_backend *be, const mt_comm *comm,
                                const mt_hdbscan_options *options, int64_t n, int64_t d,
-                               const float *points, mt_edge *tree_out, double *core_out);
+                               const float *points, mt_edge *tree_out,
+                               double *core_out);
 
 #endif

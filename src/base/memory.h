@@ -13,7 +13,7 @@
 mt_status mt_memory_new(int64_t count, size_t size, const char *what, void **out);
 
 /* MT_NEW(rows, n * d): allocates n * d elements of *rows' type, or leaves by done: */
-#define MT_NEW(pointer, count)                                                         \
+#define MT_NEW(pointer, count) \
   MT_TRY(mt_memory_new((count), sizeof *(pointer), #pointer, (void **)&(pointer)))
 
 /**
@@ -24,8 +24,8 @@ mt_status mt_memory_new(int64_t count, size_t size, const char *what, void **out
 mt_status mt_memory_grow(int64_t count, size_t size, const char *what,
                          int64_t *capacity, void **memory);
 
-#define MT_GROW(pointer, capacity, count)                                              \
-  MT_TRY(mt_memory_grow((count), sizeof *(pointer), #pointer, &(capacity),             \
+#define MT_GROW(pointer, capacity, count)                                  \
+  MT_TRY(mt_memory_grow((count), sizeof *(pointer), #pointer, &(capacity), \
                         (void **)&(pointer)))
 
 /* A copy of a string; NULL stays NULL. */

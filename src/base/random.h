@@ -47,7 +47,8 @@ static inline double mt_random_unit(uint32_t seed, mt_stream stream, uint64_t in
 /* Uniform integer in [0, n), n >= 1, by the multiply-shift of a 64-bit word. */
 static inline int64_t mt_random_below_of(uint32_t high, uint32_t low, int64_t n)
 {
-  unsigned __int128 product = (unsigned __int128)((uint64_t)high << 32 | low) * (uint64_t)n;
+  unsigned __int128 product =
+      (unsigned __int128)((uint64_t)high << 32 | low) * (uint64_t)n;
   return (int64_t)(product >> 64);
 }
 

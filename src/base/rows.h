@@ -5,11 +5,12 @@
 #include <stdint.h>
 
 typedef struct mt_rows {
-  int64_t n, d; /* rows, columns */
+  int64_t n, d;       /* rows, columns */
   const void *source; /* borrowed */
   /* Rows [first, first + count), row-major float32, into out (count x d). Any rank may
    * read any rows at any time; not collective. */
-  mt_status (*read)(const struct mt_rows *rows, int64_t first, int64_t count, float *out);
+  mt_status (*read)(const struct mt_rows *rows, int64_t first, int64_t count,
+                    float *out);
 } mt_rows;
 
 /* Rows that lie in memory: n x d float32, row-major, borrowed. */

@@ -30,19 +30,19 @@ mt_status mt_fail(mt_status status, const char *format, ...)
 int mt_exit_code(mt_status status);
 
 /* In a function with `mt_status status` and one `done:` label. */
-#define MT_TRY(call)                                                                   \
-  do {                                                                                 \
-    status = (call);                                                                   \
-    if (status != MT_OK) goto done;                                                    \
+#define MT_TRY(call)                \
+  do {                              \
+    status = (call);                \
+    if (status != MT_OK) goto done; \
   } while (0)
 
 /* Likewise: if the condition does not hold, log, set status and leave. */
-#define MT_REQUIRE(condition, code, ...)                                               \
-  do {                                                                                 \
-    if (!(condition)) {                                                                \
-      status = mt_fail(code, __VA_ARGS__);                                             \
-      goto done;                                                                       \
-    }                                                                                  \
+#define MT_REQUIRE(condition, code, ...)   \
+  do {                                     \
+    if (!(condition)) {                    \
+      status = mt_fail(code, __VA_ARGS__); \
+      goto done;                           \
+    }                                      \
   } while (0)
 
 #endif

@@ -278,8 +278,9 @@ static mt_status write_numbers(const mt_comm *comm, mt_file *file,
                                const void *data)
 {
   mt_status status = MT_OK;
-  int64_t first, total = count,
-                 row = (int64_t)mt_type_size(dataset->type) * elements_of(dataset, width);
+  int64_t first,
+      total = count,
+      row = (int64_t)mt_type_size(dataset->type) * elements_of(dataset, width);
   int64_t each = row > 0 && slice_bytes / row > 0 ? slice_bytes / row : 1,
           slices = row > 0 ? (count + each - 1) / each : 0;
   hid_t object = -1, transfer = H5Pcreate(H5P_DATASET_XFER);
@@ -365,8 +366,8 @@ static mt_status write_texts(const mt_comm *comm, mt_file *file,
   int64_t total = 0, first = 0;
   hid_t object = -1;
   MT_NEW(blocks, comm->size);
-  MT_TRY(mt_agree(
-      comm, pack_texts(count * elements_of(dataset, width), texts, &mine.bytes, &packed)));
+  MT_TRY(mt_agree(comm, pack_texts(count * elements_of(dataset, width), texts,
+                                   &mine.bytes, &packed)));
   MT_TRY(mt_allgather(comm, sizeof mine, &mine, blocks));
   for (int r = 0; r < comm->size; r++) total += blocks[r].rows;
   MT_TRY(mt_agree(comm, comm->rank == 0
