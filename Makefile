@@ -71,6 +71,7 @@ TESTS += test_hdbscan_stage
 TESTS += test_knn
 TESTS += test_lda
 TESTS += test_ensemble
+TESTS += test_reuters_lda
 TESTS += test_command_line
 TESTS += test_corpus_tokens
 TESTS += test_corpus_readers

@@ -8,8 +8,8 @@
 
 /* What a number is for: no two uses share a stream. */
 typedef enum mt_stream {
-  MT_STREAM_LDA_COMPONENTS = 1, /* index: term x K + topic */
-  MT_STREAM_LDA_DOCUMENT,       /* index: document x K + topic, step: pass */
+  MT_STREAM_LDA_COMPONENTS = 1, /* index: topic x terms + term */
+  MT_STREAM_LDA_DOCUMENT,       /* index: document x K + topic, step: pass, from 1 */
   MT_STREAM_LDA_SHUFFLE,        /* index: document, step: pass */
   MT_STREAM_UMAP_INIT,          /* index: point x dimensions + axis */
   MT_STREAM_UMAP_NEGATIVE,      /* index: edge or point, step: epoch */

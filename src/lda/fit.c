@@ -139,14 +139,15 @@ static void start_block(fit *f, int64_t block, float *drawn)
 {
   int64_t at = term_of_block(f, block), rows = term_of_block(f, block + 1) - at;
   const double *given = f->extras->components;
-  if (given == NULL)
-    f->kernel->gamma(f->seed, MT_STREAM_LDA_COMPONENTS, (uint64_t)(at * f->K), 0, rows * f->K,
-                     drawn);
-  for (int64_t i = 0; i < rows; i++)
-    for (int64_t k = 0; k < f->padded; k++)
+  for (int64_t k = 0; k < f->padded; k++) {
+    if (k < f->K && given == NULL)
+      f->kernel->gamma(f->seed, MT_STREAM_LDA_COMPONENTS, (uint64_t)(k * f->V + at), 0, rows,
+                       drawn);
+    for (int64_t i = 0; i < rows; i++)
       f->lambda[(at + i) * f->padded + k] = k >= f->K       ? f->term_prior
                                             : given != NULL ? given[k * f->V + at + i]
-                                                            : drawn[i * f->K + k];
+                                                            : drawn[i];
+  }
   sum_block(f, block);
 }
 
@@ -154,12 +155,11 @@ static mt_status start_topics(fit *f)
 {
   mt_status status = MT_OK;
   float *drawn = NULL;
-  int64_t each = TERM_BLOCK * f->K;
-  MT_TRY(mt_agree(f->comm, mt_memory_new(each * omp_get_max_threads(), sizeof *drawn,
-                                         "start", (void **)&drawn)));
+  MT_TRY(mt_agree(f->comm, mt_memory_new(TERM_BLOCK * omp_get_max_threads(),
+                                         sizeof *drawn, "start", (void **)&drawn)));
 #pragma omp parallel for schedule(static)
   for (int64_t b = f->first_block; b < f->last_block; b++)
-    start_block(f, b, drawn + each * omp_get_thread_num());
+    start_block(f, b, drawn + TERM_BLOCK * omp_get_thread_num());
   MT_TRY(expect_topics(f));
 done:
   free(drawn);
@@ -301,7 +301,7 @@ static mt_lda_pass pass_of(const fit *f, int64_t number)
                        .tolerance = f->options->mean_change_tol,
                        .max_steps = f->options->max_doc_update_iter,
                        .seed = f->seed,
-                       .pass = (uint32_t)number,
+                       .pass = (uint32_t)number + 1,
                        .given = f->given};
 }
 

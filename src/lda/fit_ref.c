@@ -50,7 +50,7 @@ static void start_components(reference *ref)
           ref->extras->components != NULL
               ? ref->extras->components[k * ref->V + w]
               : mt_random_gamma(ref->seed, MT_STREAM_LDA_COMPONENTS,
-                                (uint64_t)(w * ref->K + k), 0, 100.0, 0.01);
+                                (uint64_t)(k * ref->V + w), 0, 100.0, 0.01);
   expect_beta(ref);
 }
 
@@ -64,7 +64,7 @@ static void start_document(reference *ref, int64_t pass, int64_t d)
   for (int64_t k = 0; k < ref->K; k++)
     ref->gamma[k] = pass < 0 ? 1.0
                              : mt_random_gamma(ref->seed, MT_STREAM_LDA_DOCUMENT,
-                                               (uint64_t)(d * ref->K + k), (uint32_t)pass,
+                                               (uint64_t)(d * ref->K + k), (uint32_t)pass + 1,
                                                100.0, 0.01);
 }
 

@@ -21,7 +21,7 @@ typedef struct mt_lda_pass {
   double tolerance;        /* a document stops when its mean change falls below */
   int64_t max_steps;
   bool start_ones;         /* else from (seed, pass), or from `given` */
-  uint32_t seed, pass;
+  uint32_t seed, pass;     /* pass counts from 1 */
   const float *given;      /* (documents, K) or NULL */
   const double *lambda;    /* (V, padded), to score words that underflow; NULL: no score */
   const double *psi_total; /* (K) psi of the sum of lambda over the terms */
