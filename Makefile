@@ -238,6 +238,17 @@ bench-knn: $(BUILD)/bench/bench_knn
 	else echo "  scikit-learn  not there (PYTHON=$(PYTHON))"; fi; \
 	rm -f $(BENCH_ROWS) $(BENCH_ROWS).indices
 
+# UMAP beside umap-learn: trustworthiness, kept neighbours, outliers over five seeds, on two
+# planted sets of 20,000 rows and on the topics of finished runs: make compare-umap RUNS=out
+PYTHON = python3
+VENV = $(BUILD)/venv
+PINNED = umap-learn==0.5.12 scikit-learn==1.9.1 h5py
+compare-umap: $(BUILD)/umap-layout
+	@[ -x $(VENV)/bin/python ] || $(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/python -c "import umap, h5py" 2>/dev/null || \
+	  $(VENV)/bin/pip install --quiet $(PINNED)
+	$(VENV)/bin/python tools/reference/umap_learn.py compare $< $(RUNS)
+
 # ---- the look of the sources (clang-format 14: others lay out differently) --------------
 format:
 	@tools/deps format
@@ -289,6 +300,7 @@ help:
 	@echo "make bench-knn        seconds of the exact neighbours beside sgemm and scikit-learn"
 	@echo "make bench-hdbscan    seconds of HDBSCAN by part, up to 1,000,000 points"
 	@echo "make format     lay out the sources; make check-format: only compare"
+	@echo "make compare-umap     UMAP and umap-learn side by side (RUNS=\"folder ...\": on their topics)"
 	@echo "make dist       metatopics-VERSION.tar.gz; make clean, make distclean"
 
 clean:
@@ -299,5 +311,5 @@ distclean: clean
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 .PHONY: all tests fuzzers deps demo check check-sanitize check-valgrind fuzz format \
-	check-format install uninstall dist help clean distclean bench-hdbscan bench-knn
+	check-format install uninstall dist help clean distclean bench-hdbscan bench-knn compare-umap
 .SECONDARY:

@@ -271,10 +271,12 @@ static double furthest(int64_t n, const float *positions)
   return most;
 }
 
-/* Means over five seeds, not below umap-learn's by more than 0.01. */
+/* Means over five seeds, not below umap-learn's by more than 0.01. On one rank: others give
+ * the same bits (test_same_bits). */
 static void test_quality(void **state)
 {
   (void)state;
+  if (mt_test_world.size > 1) skip();
   FILE *file = open_fixture("umap-quality.txt");
   long long n, d;
   double expected[3];
@@ -293,19 +295,17 @@ static void test_quality(void **state)
       mt_umap_result result;
       options.random_state = seed;
       assert_int_equal(lay_out(&mt_test_world, &options, &p, positions, &result), MT_OK);
-      if (mt_test_world.rank > 0) continue;
       quality(&p, positions, one);
       for (int q = 0; q < 2; q++) mean[q] += one[q] / 5.0;
       most = fmax(most, furthest(n, positions));
     }
-    if (mt_test_world.rank == 0) {
-      if (getenv("MT_TEST_SHOW") != NULL)
-        print_message("%lld points: trustworthiness %.4f (umap-learn %.4f), kept %.4f (%.4f), "
-                      "furthest %.2f (%.2f)\n", n, mean[0], expected[0], mean[1], expected[1], most, expected[2]);
-      assert_true(mean[0] >= expected[0] - 0.01);
-      assert_true(mean[1] >= expected[1] - 0.01);
-      assert_true(most <= 1.1 * expected[2]); /* the most of five draws varies by as much */
-    }
+    if (getenv("MT_TEST_SHOW") != NULL)
+      print_message("%lld points: trustworthiness %.4f (umap-learn %.4f), kept %.4f (%.4f), "
+                    "furthest %.2f (%.2f)\n",
+                    n, mean[0], expected[0], mean[1], expected[1], most, expected[2]);
+    assert_true(mean[0] >= expected[0] - 0.01);
+    assert_true(mean[1] >= expected[1] - 0.01);
+    assert_true(most <= 1.1 * expected[2]); /* the most of five draws varies by as much */
     points_free(&p);
     free(positions);
     cases++;

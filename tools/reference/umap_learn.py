@@ -3,7 +3,7 @@
 
     umap_learn.py fixtures              writes tests/data/umap-*.txt
     umap_learn.py compare PROGRAM [OUT]...   PROGRAM: build/umap-layout; OUT: folders of finished
-                                        runs, whose topics.h5 is laid out by both
+                                        runs (or .npy files), whose rows both lay out
 """
 import os
 import subprocess
