@@ -422,6 +422,8 @@ static void test_same_bits(void **state)
     assert_true(fingerprint_of(&mt_test_world, &c, &o, 1, NULL) == alone);
     assert_true(fingerprint_of(&mt_test_world, &c, &o, 2, NULL) == alone);
     assert_true(fingerprint_of(&self, &c, &o, 2, NULL) == alone);
+    int uneven = 1 + mt_test_world.rank % 2; /* ranks with more cores than others */
+    assert_true(fingerprint_of(&mt_test_world, &c, &o, uneven, NULL) == alone);
   }
   free_counts(&c);
 }

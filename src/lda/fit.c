@@ -351,6 +351,7 @@ static mt_status judge(fit *f, mt_lda_model *model)
   for (int64_t b = 0; b < f->blocks; b++) score += f->block_values[b];
   score += mt_lda_topics_score(f->K, f->V, f->term_prior, f->totals);
   for (int64_t i = 0; i < c->indptr[c->n_documents]; i++) words += c->data[i];
+  MT_TRY(mt_bcast(f->comm, 0, sizeof score, &score)); /* processors may differ in a last bit */
   model->bound = score;
   model->perplexity = words > 0.0 ? exp(-score / words) : 1.0;
 done:
@@ -468,7 +469,7 @@ mt_status mt_lda_fit(const mt_comm *comm, const mt_lda_options *options, int64_t
   static const mt_lda_extras none;
   int64_t K = options->n_components, V = counts->n_terms;
   int64_t lanes = mt_lda_lanes(counts->indptr[counts->n_documents], V);
-  int64_t each = (lanes + comm->size - 1) / comm->size; /* lanes of a rank */
+  int64_t threads = (lanes + comm->size - 1) / comm->size; /* a lane each, if there are so many */
   double even = 1.0 / (double)K;
   mt_lda_model model = {.n_components = K, .n_terms = V};
   fit f = {.comm = comm, .options = options, .extras = extras != NULL ? extras : &none,
@@ -478,11 +479,13 @@ mt_status mt_lda_fit(const mt_comm *comm, const mt_lda_options *options, int64_t
            .term_prior = options->topic_word_prior > 0 ? options->topic_word_prior : even,
            .blocks = (V + TERM_BLOCK - 1) / TERM_BLOCK};
   f.kernel = mt_lda_kernel_find(f.extras->kernel);
-  f.threads = omp_get_max_threads() < each ? omp_get_max_threads() : (int)each;
   f.first_block = mt_part_first(f.blocks, comm->size, comm->rank);
   f.last_block = mt_part_first(f.blocks, comm->size, comm->rank + 1);
 
+  if (omp_get_max_threads() < threads) threads = omp_get_max_threads();
   MT_TRY(mt_agree(comm, check(&f)));
+  MT_TRY(mt_min_i64(comm, 1, &threads)); /* rounds are of as many lanes on every rank */
+  f.threads = (int)threads;
   MT_TRY(mt_agree(comm, allocate(&f, lanes)));
   MT_TRY(all_passes(&f, &model));
   MT_TRY(mt_agree(comm, copy_components(&f, &model)));
