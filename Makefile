@@ -249,6 +249,10 @@ compare-umap: $(BUILD)/umap-layout
 	  $(VENV)/bin/pip install --quiet $(PINNED)
 	$(VENV)/bin/python tools/reference/umap_learn.py compare $< $(RUNS)
 
+# LDA fits beside scikit-learn's, one core each; on Reuters-21578 if REUTERS_TARBALL names it
+bench-lda: $(BUILD)/bench/bench_lda $(BUILD)/metatopics $(BUILD)/newswire
+	PYTHON="$(PYTHON)" tools/bench/lda $(BUILD)
+
 # ---- the look of the sources (clang-format 14: others lay out differently) --------------
 format:
 	@tools/deps format
@@ -297,6 +301,7 @@ help:
 	@echo "make check-sanitize   unit tests under the address and undefined sanitizers"
 	@echo "make check-valgrind   the demo under valgrind"
 	@echo "make fuzz       every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
+	@echo "make bench-lda        LDA fits beside scikit-learn's, one core each"
 	@echo "make bench-knn        seconds of the exact neighbours beside sgemm and scikit-learn"
 	@echo "make bench-hdbscan    seconds of HDBSCAN by part, up to 1,000,000 points"
 	@echo "make format     lay out the sources; make check-format: only compare"
@@ -311,5 +316,6 @@ distclean: clean
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 .PHONY: all tests fuzzers deps demo check check-sanitize check-valgrind fuzz format \
-	check-format install uninstall dist help clean distclean bench-hdbscan bench-knn compare-umap
+	check-format install uninstall dist help clean distclean bench-hdbscan bench-knn bench-lda \
+	compare-umap
 .SECONDARY:
