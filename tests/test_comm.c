@@ -84,6 +84,21 @@ static void test_gathers(void **state)
     }
 }
 
+static void test_allgather_bytes(void **state)
+{
+  (void)state;
+  unsigned char block[23], *all = NULL;
+  size_t size = length_of(small.rank, 1), total = 0, at = 0;
+  for (size_t i = 0; i < size; i++) block[i] = byte_of(small.rank, 4, i);
+  assert_int_equal(mt_allgather_bytes(&small, size, block, &total, (void **)&all),
+                   MT_OK);
+  for (int r = 0; r < small.size; r++)
+    for (size_t i = 0; i < length_of(r, 1); i++)
+      assert_int_equal(all[at++], byte_of(r, 4, i));
+  assert_int_equal(at, total);
+  free(all);
+}
+
 static void test_ring(void **state)
 {
   (void)state;
@@ -151,6 +166,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(test_reductions, shrink),
     cmocka_unit_test_setup(test_alltoallv, shrink),
     cmocka_unit_test_setup(test_gathers, shrink),
+    cmocka_unit_test_setup(test_allgather_bytes, shrink),
     cmocka_unit_test_setup(test_ring, shrink),
     cmocka_unit_test_setup(test_counter, shrink),
     cmocka_unit_test_setup(test_agree, shrink),

@@ -180,26 +180,37 @@ mt_status mt_exscan_i64(const mt_comm *comm, int64_t value, int64_t *before_out)
   return MT_OK;
 }
 
+/* Memory of this file's own: without it nothing can be agreed on any more. */
+static void *room_for(size_t count, size_t size)
+{
+  void *room = calloc(count, size);
+  if (room == NULL)
+    mt_mpi_abort("no memory for a transfer", MPI_ERR_NO_MEM, __FILE__, __LINE__);
+  return room;
+}
+
+static size_t sum_of(int n, const size_t *bytes)
+{
+  size_t sum = 0;
+  for (int r = 0; r < n; r++) sum += bytes[r];
+  return sum;
+}
+
 mt_status mt_allgather(const mt_comm *comm, size_t bytes, const void *send, void *recv)
 {
-  mt_status status = MT_OK;
-  size_t *sizes = NULL;
-  MT_NEW(sizes, comm->size);
+  size_t *sizes = room_for((size_t)comm->size, sizeof *sizes);
   for (int r = 0; r < comm->size; r++) sizes[r] = bytes;
   if (bytes > 0) memmove((char *)recv + (size_t)comm->rank * bytes, send, bytes);
-  MT_TRY(mt_allgatherv(comm, sizes, recv));
-done:
+  mt_status status = mt_allgatherv(comm, sizes, recv);
   free(sizes);
   return status;
 }
 
 /* All blocks together fit in one message: MPI's own algorithm takes log(size) steps. */
-static mt_status allgatherv_once(const mt_comm *comm, const size_t *bytes, void *buf)
+static void allgatherv_once(const mt_comm *comm, const size_t *bytes, void *buf)
 {
-  mt_status status = MT_OK;
-  int *counts = NULL, *starts = NULL, at = 0;
-  MT_NEW(counts, comm->size);
-  MT_NEW(starts, comm->size);
+  int *counts = room_for(2 * (size_t)comm->size, sizeof *counts);
+  int *starts = counts + comm->size, at = 0;
   for (int r = 0; r < comm->size; r++) {
     counts[r] = (int)bytes[r];
     starts[r] = at;
@@ -207,23 +218,41 @@ static mt_status allgatherv_once(const mt_comm *comm, const size_t *bytes, void 
   }
   MT_MPI(MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_BYTE, buf, counts, starts, MPI_BYTE,
                         comm->mpi));
-done:
-  free(starts);
   free(counts);
-  return status;
 }
 
 mt_status mt_allgatherv(const mt_comm *comm, const size_t *bytes, void *buf)
 {
   char *at = buf;
-  size_t total = 0;
-  for (int r = 0; r < comm->size; r++) total += bytes[r];
-  if (total <= comm->max_message) return allgatherv_once(comm, bytes, buf);
+  if (sum_of(comm->size, bytes) <= comm->max_message) {
+    allgatherv_once(comm, bytes, buf);
+    return MT_OK;
+  }
   for (int r = 0; r < comm->size; r++) {
     mt_bcast(comm, r, bytes[r], at);
     at += bytes[r];
   }
   return MT_OK;
+}
+
+mt_status mt_allgather_bytes(const mt_comm *comm, size_t size, const void *block,
+                             size_t *size_out, void **all_out)
+{
+  mt_status status = MT_OK;
+  size_t *bytes = room_for((size_t)comm->size, sizeof *bytes), total;
+  char *all = NULL;
+  MT_TRY(mt_allgather(comm, sizeof size, &size, bytes));
+  total = sum_of(comm->size, bytes);
+  MT_TRY(mt_agree(comm, mt_memory_new((int64_t)total, 1, "gathered", (void **)&all)));
+  if (size > 0) memcpy(all + sum_of(comm->rank, bytes), block, size);
+  MT_TRY(mt_allgatherv(comm, bytes, all));
+  *size_out = total;
+  *all_out = all;
+  all = NULL;
+done:
+  free(all);
+  free(bytes);
+  return status;
 }
 
 /* Point to point in slices; both sides cut the same way. */
@@ -307,30 +336,23 @@ static void exchange(const mt_comm *comm, int to, size_t send_bytes, const char 
   }
 }
 
+/* Blocks lie side by side: the next partner's is found from the last one's. */
 mt_status mt_alltoallv(const mt_comm *comm, const size_t *send_bytes, const void *send,
                        const size_t *recv_bytes, void *recv)
 {
-  mt_status status = MT_OK;
-  size_t *send_at = NULL, *recv_at = NULL;
-  MT_NEW(send_at, comm->size + 1);
-  MT_NEW(recv_at, comm->size + 1);
-  for (int r = 0; r < comm->size; r++) {
-    send_at[r + 1] = send_at[r] + send_bytes[r];
-    recv_at[r + 1] = recv_at[r] + recv_bytes[r];
+  int size = comm->size, rank = comm->rank;
+  size_t send_at = sum_of(rank, send_bytes), recv_at = sum_of(rank, recv_bytes);
+  size_t recv_end = sum_of(size, recv_bytes);
+  if (send_bytes[rank] > 0)
+    memcpy((char *)recv + recv_at, (const char *)send + send_at, send_bytes[rank]);
+  for (int step = 1; step < size; step++) {
+    int to = (rank + step) % size, from = (rank + size - step) % size;
+    send_at = to > 0 ? send_at + send_bytes[to - 1] : 0;
+    recv_at = (from < size - 1 ? recv_at : recv_end) - recv_bytes[from];
+    exchange(comm, to, send_bytes[to], (const char *)send + send_at, from,
+             recv_bytes[from], (char *)recv + recv_at);
   }
-  if (send_bytes[comm->rank] > 0)
-    memcpy((char *)recv + recv_at[comm->rank], (const char *)send + send_at[comm->rank],
-           send_bytes[comm->rank]);
-  for (int step = 1; step < comm->size; step++) {
-    int to = (comm->rank + step) % comm->size;
-    int from = (comm->rank + comm->size - step) % comm->size;
-    exchange(comm, to, send_bytes[to], (const char *)send + send_at[to], from,
-             recv_bytes[from], (char *)recv + recv_at[from]);
-  }
-done:
-  free(send_at);
-  free(recv_at);
-  return status;
+  return MT_OK;
 }
 
 struct mt_ring {
@@ -349,10 +371,7 @@ mt_status mt_ring_begin(const mt_comm *comm, size_t send_bytes, const void *send
   int next = (comm->rank + 1) % comm->size;
   int previous = (comm->rank + comm->size - 1) % comm->size;
   int n = slices_of(comm, recv_bytes) + slices_of(comm, send_bytes);
-  mt_ring *ring = malloc(sizeof *ring + (size_t)n * sizeof(MPI_Request));
-  if (ring == NULL)
-    mt_mpi_abort("mt_ring_begin: no memory", MPI_ERR_NO_MEM, __FILE__, __LINE__);
-  ring->n = 0;
+  mt_ring *ring = room_for(1, sizeof *ring + (size_t)n * sizeof(MPI_Request));
   for (size_t at = 0; at < recv_bytes; at += comm->max_message)
     MT_MPI(MPI_Irecv((char *)recv + at, (int)slice_of(comm, recv_bytes - at), MPI_BYTE,
                      previous, TAG_RING, comm->mpi, &ring->requests[ring->n++]));

@@ -1,7 +1,8 @@
 /* Communicators and every collective: the only place that calls MPI collectives.
  * A function is collective if and only if it takes an mt_comm. All sizes may exceed
  * 2^31: transfers go in equal numbers of slices of at most max_message bytes. A failed
- * MPI call aborts the job, since nothing can be agreed on any more. */
+ * MPI call, or no memory for a few bytes a rank inside one of these functions, aborts the
+ * job, since nothing can be agreed on any more. */
 #ifndef MT_COMM_COMM_H
 #define MT_COMM_COMM_H
 #include "base/status.h"
@@ -70,6 +71,11 @@ mt_status mt_allgather(const mt_comm *comm, size_t bytes, const void *send, void
 /* In place: buf holds every rank's block in rank order, this rank's own filled in;
  * bytes[r], the same on all ranks, is block r's size. */
 mt_status mt_allgatherv(const mt_comm *comm, const size_t *bytes, void *buf);
+
+/* Every rank's block of `size` bytes, which only that rank knows, in rank order: new memory
+ * of *size_out bytes on every rank, owned by the caller. Errors MT_ERR_MEMORY, agreed. */
+mt_status mt_allgather_bytes(const mt_comm *comm, size_t size, const void *block,
+                             size_t *size_out, void **all_out);
 
 /* As mt_allgatherv, to root alone. block: this rank's, bytes[rank] long; out: the sum of
  * bytes, used on root only (NULL elsewhere). */

@@ -58,7 +58,7 @@ mt_status mt_layout_create(const mt_comm *world, int devices, mt_layout *layout_
   MT_TRY(mt_comm_node(world, &node));
   layout.node_rank = node.rank;
   layout.node_size = node.size;
-  MT_TRY(fair_threads(&node, &layout.n_threads));
+  MT_TRY(mt_agree(world, fair_threads(&node, &layout.n_threads)));
   omp_set_num_threads(layout.n_threads);
   gethostname(layout.host, sizeof layout.host - 1);
   layout.device = node.rank < devices ? node.rank : -1;

@@ -78,27 +78,13 @@ done:
 static mt_status gather_runs(const mt_comm *comm, int64_t n, const document_run *mine,
                              int64_t *n_out, document_run **runs_out)
 {
-  mt_status status = MT_OK;
-  document_run *runs = NULL;
-  size_t *bytes = NULL, total = 0, first = 0, size = (size_t)n * sizeof *mine;
-  MT_NEW(bytes, comm->size);
-  MT_TRY(mt_allgather(comm, sizeof size, &size, bytes));
-  for (int r = 0; r < comm->size; r++) {
-    if (r == comm->rank) first = total;
-    total += bytes[r];
-  }
-  MT_TRY(mt_agree(
-      comm, mt_memory_new((int64_t)total, 1, "order of documents", (void **)&runs)));
-  if (n > 0) memcpy((char *)runs + first, mine, size);
-  MT_TRY(mt_allgatherv(comm, bytes, runs));
-  *n_out = (int64_t)(total / sizeof *runs);
-  qsort(runs, (size_t)*n_out, sizeof *runs, by_run);
-  *runs_out = runs;
-  runs = NULL;
-done:
-  free(bytes);
-  free(runs);
-  return status;
+  size_t size = 0;
+  mt_status status = mt_allgather_bytes(comm, (size_t)n * sizeof *mine, mine, &size,
+                                        (void **)runs_out);
+  if (status != MT_OK) return status;
+  *n_out = (int64_t)(size / sizeof *mine);
+  qsort(*runs_out, (size_t)*n_out, sizeof **runs_out, by_run);
+  return MT_OK;
 }
 
 mt_status mt_arrange_positions(const mt_comm *comm, const mt_collection *collection,
@@ -329,15 +315,22 @@ done:
 
 static mt_status sum_up(const mt_comm *comm, mt_built *built)
 {
+  enum { OWN = 3 };
   mt_status status = MT_OK;
-  int64_t totals[3] = {built->n_stored, built->n_counted, built->n_empty};
-  MT_TRY(mt_sum_i64(comm, 3, totals));
-  built->n_stored = totals[0];
-  built->n_counted = totals[1];
-  built->n_empty = totals[2];
-  for (int64_t p = 0; p < built->survey.n_periods; p++)
-    MT_TRY(mt_sum_i64(comm, 1, &built->survey.periods[p].n_stored));
+  int64_t n = built->survey.n_periods, *sums = NULL;
+  mt_period *periods = built->survey.periods;
+  MT_TRY(mt_agree(comm, mt_memory_new(OWN + n, sizeof *sums, "sums", (void **)&sums)));
+  sums[0] = built->n_stored;
+  sums[1] = built->n_counted;
+  sums[2] = built->n_empty;
+  for (int64_t p = 0; p < n; p++) sums[OWN + p] = periods[p].n_stored;
+  MT_TRY(mt_sum_i64(comm, OWN + n, sums));
+  built->n_stored = sums[0];
+  built->n_counted = sums[1];
+  built->n_empty = sums[2];
+  for (int64_t p = 0; p < n; p++) periods[p].n_stored = sums[OWN + p];
 done:
+  free(sums);
   return status;
 }
 
@@ -366,8 +359,9 @@ mt_status mt_arrange_rows(const mt_comm *comm, const mt_collection *collection,
   char *recv = NULL;
 
   built->first = mt_part_first(n, comm->size, comm->rank);
-  MT_NEW(recv_bytes, comm->size);
-  MT_TRY(keys_of(built, collection->options->period, &keys));
+  MT_TRY(mt_agree(comm, mt_memory_new(comm->size, sizeof *recv_bytes, "message sizes",
+                                      (void **)&recv_bytes)));
+  MT_TRY(mt_agree(comm, keys_of(built, collection->options->period, &keys)));
   MT_TRY(mt_agree(comm, pack_rows(comm, collection, positions, built, keys, &out)));
   MT_TRY(mt_alltoall_sizes(comm, out.bytes, recv_bytes));
   for (int r = 0; r < comm->size; r++) total += recv_bytes[r];

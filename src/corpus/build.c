@@ -73,31 +73,19 @@ done:
   return status;
 }
 
-/* All ranks' tallies, and those periods that were asked for, as periods. */
+/* All ranks' tallies as periods. */
 static mt_status gather_periods(const mt_comm *comm, const mt_collection *c,
                                 mt_survey *out)
 {
   mt_status status = MT_OK;
   mt_tally *all = NULL;
-  size_t *bytes = NULL, total = 0, first = 0, size = (size_t)c->n_tallies * sizeof *all;
-  MT_NEW(bytes, comm->size);
-  MT_TRY(mt_allgather(comm, sizeof size, &size, bytes));
-  for (int r = 0; r < comm->size; r++) {
-    if (r == comm->rank) first = total;
-    total += bytes[r];
-  }
-  int64_t n = (int64_t)(total / sizeof *all), with_wanted = n + c->n_wanted;
-  MT_TRY(mt_agree(comm,
-                  mt_memory_new(with_wanted, sizeof *all, "periods", (void **)&all)));
-  if (size > 0) memcpy((char *)all + first, c->tallies, size);
-  MT_TRY(mt_allgatherv(comm, bytes, all));
-  for (int64_t w = 0; w < c->n_wanted; w++)
-    all[n + w] = (mt_tally){.key = c->wanted[w]};
-  MT_TRY(mt_agree(comm,
-                  name_periods(c->options->period, merge(all, with_wanted), all, out)));
+  size_t size = 0;
+  MT_TRY(mt_allgather_bytes(comm, (size_t)c->n_tallies * sizeof *all, c->tallies, &size,
+                            (void **)&all));
+  int64_t n = merge(all, (int64_t)(size / sizeof *all));
+  MT_TRY(mt_agree(comm, name_periods(c->options->period, n, all, out)));
 done:
   free(all);
-  free(bytes);
   return status;
 }
 

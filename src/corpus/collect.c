@@ -236,6 +236,11 @@ mt_status mt_collection_open(const mt_corpus_options *options, bool count_only,
   mt_status status = MT_OK;
   mt_collection c = {.options = options, .count_only = count_only};
   MT_TRY(read_wanted(&c));
+  for (int64_t w = 0; w < c.n_wanted;
+       w++) { /* listed, whether or not there is a record */
+    mt_tally *tally;
+    MT_TRY(tally_of(&c, c.wanted[w], &tally));
+  }
   *out = c;
   memset(&c, 0, sizeof c);
 done:

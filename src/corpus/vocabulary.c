@@ -123,11 +123,12 @@ static mt_status count_owned(const mt_comm *comm, const mt_terms *local,
                              const int64_t *df, const int64_t *tf, counted_terms *owned)
 {
   mt_status status = MT_OK;
-  size_t *send_bytes = NULL, *recv_bytes = NULL, total = 0;
+  size_t *send_bytes = NULL, *recv_bytes, total = 0;
   char *send = NULL, *recv = NULL;
 
-  MT_NEW(send_bytes, comm->size);
-  MT_NEW(recv_bytes, comm->size);
+  MT_TRY(mt_agree(comm, mt_memory_new(2 * (int64_t)comm->size, sizeof *send_bytes,
+                                      "message sizes", (void **)&send_bytes)));
+  recv_bytes = send_bytes + comm->size;
   MT_TRY(mt_agree(comm, pack_for_owners(local, df, tf, comm->size, send_bytes, &send)));
   MT_TRY(mt_alltoall_sizes(comm, send_bytes, recv_bytes));
   for (int r = 0; r < comm->size; r++) total += recv_bytes[r];
@@ -136,7 +137,6 @@ static mt_status count_owned(const mt_comm *comm, const mt_terms *local,
   MT_TRY(mt_agree(comm, unpack(recv, total, owned)));
 done:
   free(send_bytes);
-  free(recv_bytes);
   free(send);
   free(recv);
   return status;
@@ -187,21 +187,11 @@ done:
 static mt_status gather(const mt_comm *comm, const mt_buffer *mine, counted_terms *all)
 {
   mt_status status = MT_OK;
-  size_t *bytes = NULL, total = 0, first = 0, size = (size_t)mine->size;
-  char *packed = NULL;
-  MT_NEW(bytes, comm->size);
-  MT_TRY(mt_allgather(comm, sizeof size, &size, bytes));
-  for (int r = 0; r < comm->size; r++) {
-    if (r == comm->rank) first = total;
-    total += bytes[r];
-  }
-  MT_TRY(
-      mt_agree(comm, mt_memory_new((int64_t)total, 1, "vocabulary", (void **)&packed)));
-  if (size > 0) memcpy(packed + first, mine->bytes, size);
-  MT_TRY(mt_allgatherv(comm, bytes, packed));
-  MT_TRY(mt_agree(comm, unpack(packed, total, all)));
+  size_t size = 0;
+  void *packed = NULL;
+  MT_TRY(mt_allgather_bytes(comm, (size_t)mine->size, mine->bytes, &size, &packed));
+  MT_TRY(mt_agree(comm, unpack(packed, size, all)));
 done:
-  free(bytes);
   free(packed);
   return status;
 }

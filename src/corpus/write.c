@@ -114,7 +114,8 @@ static mt_status write_texts(const mt_comm *comm, mt_file *file, const mt_built 
   int64_t n = built->counts.n_documents;
   char **texts = NULL, **names = NULL;
   MT_TRY(mt_agree(comm, term_texts(&built->vocabulary.terms, terms, &texts)));
-  MT_NEW(names, periods.count);
+  MT_TRY(mt_agree(
+      comm, mt_memory_new(periods.count, sizeof *names, "names", (void **)&names)));
   for (int64_t p = 0; p < periods.count; p++)
     names[p] = built->survey.periods[periods.first + p].name;
   MT_TRY(mt_store_write(comm, file, &terms_set, terms.count, 0, texts));
@@ -154,7 +155,8 @@ static mt_status write_periods(const mt_comm *comm, mt_file *file,
   const mt_dataset *const sets[] = {&first_set, &n_set, &skipped_set, &stored_set};
   part mine = part_of(comm, survey->n_periods);
   int64_t *values = NULL;
-  MT_NEW(values, 4 * mine.count);
+  MT_TRY(mt_agree(comm, mt_memory_new(4 * mine.count, sizeof *values, "periods",
+                                      (void **)&values)));
   for (int64_t p = 0; p < mine.count; p++) {
     const mt_period *period = &survey->periods[mine.first + p];
     const int64_t row[] = {period->first_document, period->n_documents, period->skipped,

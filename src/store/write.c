@@ -365,7 +365,8 @@ static mt_status write_texts(const mt_comm *comm, mt_file *file,
   text_block mine = {count, 0}, *blocks = NULL;
   int64_t total = 0, first = 0;
   hid_t object = -1;
-  MT_NEW(blocks, comm->size);
+  MT_TRY(mt_agree(
+      comm, mt_memory_new(comm->size, sizeof *blocks, "texts", (void **)&blocks)));
   MT_TRY(mt_agree(comm, pack_texts(count * elements_of(dataset, width), texts,
                                    &mine.bytes, &packed)));
   MT_TRY(mt_allgather(comm, sizeof mine, &mine, blocks));
@@ -376,6 +377,7 @@ static mt_status write_texts(const mt_comm *comm, mt_file *file,
   for (int r = 0; r < comm->size; r++) {
     mt_status local = MT_OK;
     char *block = packed;
+    if (blocks[r].rows == 0) continue;
     if (comm->rank == 0 && r > 0) {
       local = mt_memory_new((int64_t)blocks[r].bytes, 1, "texts", (void **)&received);
       block = received;
