@@ -581,7 +581,7 @@ static void test_same_bits(void **state)
       mt_umap_options options = usual;
       options.init = inits[at];
       options.n_components = dims;
-      options.n_epochs = 30;
+      options.n_epochs = 12;
       check_layout(&options, &p, NULL);
     }
   points_free(&p);
@@ -597,7 +597,7 @@ static void test_few_points(void **state)
         points p = blobs(n, 3, 1, 0.0, 14);
         options.init = (mt_umap_init[]){MT_INIT_SPECTRAL, MT_INIT_PCA, MT_INIT_RANDOM}[init];
         options.n_components = dims;
-        options.n_epochs = 20;
+        options.n_epochs = 5;
         mt_umap_result result = check_layout(&options, &p, NULL);
         assert_int_equal(result.components, n == 0 ? 0 : 1);
         points_free(&p);
@@ -611,7 +611,7 @@ static void test_identical_rows(void **state)
     mt_umap_options options = usual;
     points p = points_new(50, 3);
     options.init = init ? MT_INIT_PCA : MT_INIT_SPECTRAL;
-    options.n_epochs = 50;
+    options.n_epochs = 15;
     for (int64_t at = 0; at < p.n * p.d; at++) p.rows[at] = 0.25f;
     find_neighbors(&p, 14);
     check_layout(&options, &p, NULL);
@@ -625,7 +625,7 @@ static void test_duplicates(void **state)
   (void)state;
   mt_umap_options options = usual;
   points p = blobs(200, 3, 1, 0.0, 1);
-  options.n_epochs = 50;
+  options.n_epochs = 15;
   for (int64_t at = 0; at < p.n * p.d; at++)
     p.rows[at] = p.rows[at / (20 * p.d) * 20 * p.d + at % p.d];
   free(p.distances);
@@ -641,7 +641,7 @@ static void test_pairs(void **state)
   (void)state;
   mt_umap_options options = usual;
   points p = blobs(100, 3, 1, 0.0, 1);
-  options.n_epochs = 50;
+  options.n_epochs = 15;
   assert_true(check_layout(&options, &p, NULL).components > 10);
   points_free(&p);
 }
@@ -653,7 +653,7 @@ static void test_disconnected(void **state)
   for (int64_t parts = 2; parts <= 12; parts += 5) {
     mt_umap_options options = usual;
     points p = blobs(parts * 30, 4, parts, 1000.0, 8);
-    options.n_epochs = 100;
+    options.n_epochs = 40;
     float *positions;
     assert_int_equal(check_layout(&options, &p, &positions).components, parts);
     for (int64_t i = parts; i < p.n; i++) { /* no part is torn */
@@ -674,7 +674,7 @@ static void test_hub(void **state)
   points p = points_new(300, 299);
   for (int64_t i = 1; i < p.n; i++) p.rows[i * p.d + i - 1] = 1.0f + 1e-3f * (float)(i % 7);
   find_neighbors(&p, 14);
-  options.n_epochs = 200;
+  options.n_epochs = 60;
   float *positions;
   check_layout(&options, &p, &positions);
   assert_true(furthest(p.n, positions) < 30.0);
@@ -725,6 +725,7 @@ static void test_stage(void **state)
   assert_int_equal(mt_bcast(&mt_test_world, 0, sizeof folder, folder), MT_OK);
   assert_int_equal(mt_parameters_default(&parameters), MT_OK);
   assert_int_equal(mt_parameters_set(&parameters, "knn.metric=euclidean"), MT_OK);
+  assert_int_equal(mt_parameters_set(&parameters, "umap.n_epochs=20"), MT_OK);
   mt_run run = {.parameters = &parameters, .out = folder, .backend = &be};
   write_inputs(folder, &p);
   assert_int_equal(mt_stage_umap.fingerprint(&run, &made_by), MT_OK);
@@ -738,7 +739,7 @@ static void test_stage(void **state)
   assert_int_equal(mt_store_get_f64(file, "a", &a), MT_OK);
   mt_store_close(file);
   assert_memory_equal(found, expected, (size_t)p.n * 2 * sizeof *found);
-  assert_int_equal(epochs, 500);
+  assert_int_equal(epochs, 20);
   assert_true(a == outcome.a);
   other = mt_store_fingerprint(path);
   assert_true(mt_fingerprint_equal(&made_by, &other));
