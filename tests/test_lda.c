@@ -98,7 +98,8 @@ static void test_gamma(void **state)
     kernel->gamma(7, MT_STREAM_TEST, 5000000000, 3, N, grid);
     double sum = 0.0, squares = 0.0;
     for (int i = 0; i < N; i++) {
-      double want = mt_random_gamma(7, MT_STREAM_TEST, 5000000000 + (uint64_t)i, 3, 100.0, 0.01);
+      double want =
+          mt_random_gamma(7, MT_STREAM_TEST, 5000000000 + (uint64_t)i, 3, 100.0, 0.01);
       assert_true(fabs(grid[i] / want - 1.0) < 1e-5);
       sum += grid[i];
       squares += (double)grid[i] * grid[i];
@@ -134,7 +135,8 @@ static void open_fixture(const char *name, fixture *f)
   assert_non_null(file);
   assert_int_equal(fread(f->integers, 8, 9, file), 9);
   assert_int_equal(fread(f->reals, 8, 7, file), 7);
-  int64_t D = f->integers[0], V = f->integers[1], K = f->integers[2], n = f->integers[8];
+  int64_t D = f->integers[0], V = f->integers[1], K = f->integers[2],
+          n = f->integers[8];
   f->counts = (mt_counts){.n_documents = D, .n_terms = V};
   f->counts.indptr = read_array(file, D + 1, 8);
   f->counts.indices = read_array(file, n, 4);
@@ -143,7 +145,8 @@ static void open_fixture(const char *name, fixture *f)
   f->documents = read_array(file, f->integers[3] * D * K, 8);
   f->components = read_array(file, K * V, 8);
   fclose(file);
-  f->options = (mt_lda_options){.n_components = K, .max_iter = f->integers[3],
+  f->options = (mt_lda_options){.n_components = K,
+                                .max_iter = f->integers[3],
                                 .learning_method = f->integers[4] ? MT_LEARNING_ONLINE
                                                                   : MT_LEARNING_BATCH,
                                 .batch_size = f->integers[5],
@@ -197,7 +200,8 @@ static void test_reference_is_sklearn(void **state)
     fixture f;
     mt_lda_model model = {0};
     open_fixture(fixtures[i], &f);
-    mt_lda_extras extras = {.components = f.start, .document = start_of, .document_context = &f};
+    mt_lda_extras extras = {
+        .components = f.start, .document = start_of, .document_context = &f};
     assert_int_equal(mt_lda_fit_ref(&f.options, 0, &f.counts, &extras, &model), MT_OK);
     check_fixture(&f, &model, 1e-6, 1e-9);
     mt_lda_model_destroy(&model);
@@ -214,10 +218,12 @@ static void test_fit_is_sklearn(void **state)
       mt_lda_model model = {0};
       if (mt_lda_kernel_find(kernels[m]) == NULL) continue;
       open_fixture(fixtures[i], &f);
-      mt_lda_extras extras = {.components = f.start, .document = start_of,
-                              .document_context = &f, .kernel = kernels[m]};
-      assert_int_equal(mt_lda_fit(&mt_test_world, &f.options, 0, &f.counts, &extras, &model),
-                       MT_OK);
+      mt_lda_extras extras = {.components = f.start,
+                              .document = start_of,
+                              .document_context = &f,
+                              .kernel = kernels[m]};
+      assert_int_equal(
+          mt_lda_fit(&mt_test_world, &f.options, 0, &f.counts, &extras, &model), MT_OK);
       check_fixture(&f, &model, 1e-4, 1e-6);
       mt_lda_model_destroy(&model);
       close_fixture(&f);
@@ -227,7 +233,8 @@ static void test_fit_is_sklearn(void **state)
 /* ---- made-up corpora ---- */
 
 typedef struct shape {
-  int64_t documents, terms, topics, longest; /* distinct terms of a document: 0 to longest */
+  int64_t documents, terms, topics,
+      longest; /* distinct terms of a document: 0 to longest */
 } shape;
 
 static int64_t draw(uint64_t index, uint32_t step, int64_t n)
@@ -292,8 +299,8 @@ static void compare(shape s, const mt_lda_options *options, double relative)
     mt_lda_extras extras = {.kernel = kernels[m]};
     if (mt_lda_kernel_find(kernels[m]) == NULL) continue;
     assert_int_equal(mt_lda_fit(&mt_test_world, options, 3, &c, &extras, &fast), MT_OK);
-    MT_TEST_CLOSE(fast.components, ref.components, s.terms * options->n_components, relative,
-                  0.0);
+    MT_TEST_CLOSE(fast.components, ref.components, s.terms * options->n_components,
+                  relative, 0.0);
     MT_TEST_CLOSE(&fast.perplexity, &ref.perplexity, 1, 1e-5, 0.0);
     assert_int_equal(fast.n_iter, ref.n_iter);
     check_rows(&fast);
@@ -323,11 +330,11 @@ static void test_hostile(void **state)
   (void)state;
   mt_lda_options o = usual;
   o.max_iter = 3;
-  compare((shape){40, 50, 2, 1}, &o, 1e-3);  /* half of the documents are empty */
+  compare((shape){40, 50, 2, 1}, &o, 1e-3);   /* half of the documents are empty */
   compare((shape){5, 300, 1, 250}, &o, 1e-3); /* more topics than documents */
-  compare((shape){12, 1, 1, 1}, &o, 1e-3);   /* one term */
-  compare((shape){9, 20, 1, 0}, &o, 1e-3);   /* not one count */
-  compare((shape){0, 20, 1, 0}, &o, 1e-3);   /* not one document */
+  compare((shape){12, 1, 1, 1}, &o, 1e-3);    /* one term */
+  compare((shape){9, 20, 1, 0}, &o, 1e-3);    /* not one count */
+  compare((shape){0, 20, 1, 0}, &o, 1e-3);    /* not one document */
   o.n_components = 1;
   compare((shape){20, 30, 2, 20}, &o, 1e-3);
   o.n_components = 200; /* exp(psi(1 / 200)) is below the smallest float */
@@ -342,7 +349,8 @@ static void test_hostile(void **state)
 static void test_identical_documents(void **state)
 {
   (void)state;
-  mt_counts one = make_counts((shape){2, 40, 1, 30}), c = {.n_documents = 60, .n_terms = 40};
+  mt_counts one = make_counts((shape){2, 40, 1, 30}),
+            c = {.n_documents = 60, .n_terms = 40};
   int64_t n = one.indptr[2] - one.indptr[1];
   c.indptr = calloc(61, 8);
   c.indices = malloc((size_t)n * 60 * 4 + 4);
@@ -391,14 +399,15 @@ static void test_wrong_sizes(void **state)
 
 /* ---- ranks and threads ---- */
 
-static uint64_t fingerprint_of(const mt_comm *comm, const mt_counts *c, const mt_lda_options *o,
-                               int threads, const char *kernel)
+static uint64_t fingerprint_of(const mt_comm *comm, const mt_counts *c,
+                               const mt_lda_options *o, int threads, const char *kernel)
 {
   mt_lda_model model = {0};
   mt_lda_extras extras = {.kernel = kernel};
   omp_set_num_threads(threads);
   assert_int_equal(mt_lda_fit(comm, o, 4294967295, c, &extras, &model), MT_OK);
-  uint64_t key = mt_hash_key(model.components, (size_t)(model.n_components * model.n_terms) * 8);
+  uint64_t key =
+      mt_hash_key(model.components, (size_t)(model.n_components * model.n_terms) * 8);
   key ^= mt_hash_key(&model.bound, sizeof model.bound) + (uint64_t)model.updates;
   mt_lda_model_destroy(&model);
   omp_set_num_threads(1);
@@ -478,7 +487,8 @@ static void test_poll_drops_the_fit(void **state)
   mt_lda_model model = {0};
   int calls = mt_test_world.rank == 0 ? 0 : -1000000; /* one rank is asked to stop */
   mt_lda_extras extras = {.poll = stop_later, .poll_context = &calls};
-  assert_int_equal(mt_lda_fit(&mt_test_world, &usual, 0, &c, &extras, &model), MT_STOPPED);
+  assert_int_equal(mt_lda_fit(&mt_test_world, &usual, 0, &c, &extras, &model),
+                   MT_STOPPED);
   assert_null(model.components);
   free_counts(&c);
 }

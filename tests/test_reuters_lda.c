@@ -58,8 +58,9 @@ static void check_fit(const mt_fits *fits, const mt_fit *fit)
   for (size_t i = 0; i < sizeof spans / sizeof spans[0]; i++)
     if (strcmp(spans[i].period, period) == 0) {
       if (perplexity < 0.98 * spans[i].lowest || perplexity > 1.02 * spans[i].highest)
-        fail_msg("%s, seed %lld: perplexity %.1f, not within 2 %% of %.0f to %.0f", period,
-                 (long long)fit->seed, perplexity, spans[i].lowest, spans[i].highest);
+        fail_msg("%s, seed %lld: perplexity %.1f, not within 2 %% of %.0f to %.0f",
+                 period, (long long)fit->seed, perplexity, spans[i].lowest,
+                 spans[i].highest);
       return;
     }
   fail_msg("a fit of %s", period);

@@ -49,12 +49,13 @@ double mt_lda_document_score(int64_t n_components, double prior, const float *ga
   double score = mt_lda_log_gamma(prior * K) - mt_lda_log_gamma(total) -
                  K * mt_lda_log_gamma(prior);
   for (int64_t k = 0; k < n_components; k++)
-    score += (prior - gamma[k]) * (mt_lda_psi(gamma[k]) - shift) + mt_lda_log_gamma(gamma[k]);
+    score += (prior - gamma[k]) * (mt_lda_psi(gamma[k]) - shift) +
+             mt_lda_log_gamma(gamma[k]);
   return score;
 }
 
-double mt_lda_terms_score(int64_t rows, int64_t n_components, int64_t padded, double prior,
-                          const double *lambda, const double *psi_total)
+double mt_lda_terms_score(int64_t rows, int64_t n_components, int64_t padded,
+                          double prior, const double *lambda, const double *psi_total)
 {
   double score = 0.0, prior_log = mt_lda_log_gamma(prior);
   for (int64_t i = 0; i < rows; i++)
@@ -71,6 +72,7 @@ double mt_lda_topics_score(int64_t n_components, int64_t n_terms, double prior,
                            const double *total)
 {
   double score = 0.0, whole = mt_lda_log_gamma(prior * (double)n_terms);
-  for (int64_t k = 0; k < n_components; k++) score += whole - mt_lda_log_gamma(total[k]);
+  for (int64_t k = 0; k < n_components; k++)
+    score += whole - mt_lda_log_gamma(total[k]);
   return score;
 }

@@ -20,8 +20,8 @@ double mt_lda_document_score(int64_t n_components, double prior, const float *ga
 
 /* The same of the topics' terms for rows of lambda (rows, padded), without the parts that
  * only depend on a topic's total: mt_lda_topic_score. psi_total (K). */
-double mt_lda_terms_score(int64_t rows, int64_t n_components, int64_t padded, double prior,
-                          const double *lambda, const double *psi_total);
+double mt_lda_terms_score(int64_t rows, int64_t n_components, int64_t padded,
+                          double prior, const double *lambda, const double *psi_total);
 
 /* log(gamma(prior x V)) - log(gamma(total)), summed over the topics. */
 double mt_lda_topics_score(int64_t n_components, int64_t n_terms, double prior,

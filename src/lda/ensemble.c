@@ -16,11 +16,11 @@ typedef struct ensemble {
   const mt_run *run;
   mt_fits fits;
   int64_t n_left, n_wide;
-  int64_t *left;        /* (n_left) fits that are not there yet */
-  mt_lda_place *places; /* (n_left) of the fits that are left */
-  mt_counter *counter;  /* hands out places from n_wide on */
-  mt_counts counts;     /* of the period in hand */
-  int64_t period;       /* -1: none */
+  int64_t *left;                       /* (n_left) fits that are not there yet */
+  mt_lda_place *places;                /* (n_left) of the fits that are left */
+  mt_counter *counter;                 /* hands out places from n_wide on */
+  mt_counts counts;                    /* of the period in hand */
+  int64_t period;                      /* -1: none */
   int64_t made, updates, microseconds; /* by this rank */
 } ensemble;
 
@@ -137,24 +137,29 @@ static bool poll(void *context)
   return mt_stop_requested();
 }
 
-static mt_status check_rows(const mt_fit *fit, const mt_lda_model *model, const float *rows)
+static mt_status check_rows(const mt_fit *fit, const mt_lda_model *model,
+                            const float *rows)
 {
   for (int64_t k = 0; k < model->n_components; k++) {
     double sum = 0.0;
     for (int64_t w = 0; w < model->n_terms; w++) sum += rows[k * model->n_terms + w];
     if (!(sum > 1.0 - 1e-3 && sum < 1.0 + 1e-3)) /* NaN, too */
-      return mt_fail(MT_ERR_INTERNAL, "%s: topic %lld sums to %g", fit->path, (long long)k,
-                     sum);
+      return mt_fail(MT_ERR_INTERNAL, "%s: topic %lld sums to %g", fit->path,
+                     (long long)k, sum);
   }
   return MT_OK;
 }
 
 /* Not collective: one rank of a group writes. */
-static mt_status save(const mt_fit *fit, const mt_lda_model *model, double seconds, int rank)
+static mt_status save(const mt_fit *fit, const mt_lda_model *model, double seconds,
+                      int rank)
 {
   static const mt_dataset components = {
-      "/components", MT_FLOAT32, "probability of each term in each topic; rows sum to 1",
-      "1", {"topic", "term"}};
+      "/components",
+      MT_FLOAT32,
+      "probability of each term in each topic; rows sum to 1",
+      "1",
+      {"topic", "term"}};
   mt_status status = MT_OK;
   mt_comm self = mt_comm_self();
   mt_file *file = NULL;
@@ -168,7 +173,8 @@ static mt_status save(const mt_fit *fit, const mt_lda_model *model, double secon
   MT_TRY(mt_store_set_i64(&self, file, "n_iter", model->n_iter));
   MT_TRY(mt_store_set_f64(&self, file, "seconds", seconds));
   MT_TRY(mt_store_set_i64(&self, file, "rank", rank));
-  MT_TRY(mt_store_write(&self, file, &components, model->n_components, model->n_terms, rows));
+  MT_TRY(mt_store_write(&self, file, &components, model->n_components, model->n_terms,
+                        rows));
   MT_TRY(mt_store_commit(&self, &file));
 done:
   mt_store_abandon(&self, &file);
@@ -219,7 +225,8 @@ static mt_status make_groups(const ensemble *e, mt_comm *groups)
     const mt_lda_place *place = &e->places[i];
     int64_t j = 0;
     while (!same_ranks(&e->places[j], place)) j++;
-    bool member = rank >= place->first_rank && rank < place->first_rank + place->n_ranks;
+    bool member =
+        rank >= place->first_rank && rank < place->first_rank + place->n_ranks;
     if (j < i)
       groups[i] = groups[j];
     else
@@ -273,8 +280,8 @@ static mt_status make_all(ensemble *e)
 {
   mt_status status = MT_OK;
   mt_comm *groups = NULL;
-  MT_TRY(mt_agree(e->world, mt_memory_new(e->n_wide, sizeof *groups, "groups",
-                                          (void **)&groups)));
+  MT_TRY(mt_agree(
+      e->world, mt_memory_new(e->n_wide, sizeof *groups, "groups", (void **)&groups)));
   MT_TRY(mt_counter_create(e->world, &e->counter));
   MT_TRY(make_groups(e, groups));
   mt_progress_begin(e->world->rank, "lda", e->n_left);
@@ -298,15 +305,18 @@ static mt_status report(const ensemble *e, mt_stage_result *result)
   if (result->metrics == NULL) goto done;
   json_object_set_new(result->metrics, "fits", json_integer(e->fits.n));
   json_object_set_new(result->metrics, "fits_made", json_integer(sums[0]));
-  json_object_set_new(result->metrics, "fits_split_over_ranks", json_integer(e->n_wide));
-  json_object_set_new(result->metrics, "gflop", json_real((double)sums[1] * per_update / 1e9));
-  json_object_set_new(result->metrics, "rank_seconds", json_real((double)sums[2] / 1e6));
+  json_object_set_new(result->metrics, "fits_split_over_ranks",
+                      json_integer(e->n_wide));
+  json_object_set_new(result->metrics, "gflop",
+                      json_real((double)sums[1] * per_update / 1e9));
+  json_object_set_new(result->metrics, "rank_seconds",
+                      json_real((double)sums[2] / 1e6));
 done:
   return status;
 }
 
-static mt_status work(const mt_comm *world, const mt_run *run, const mt_fingerprint *made_by,
-                      mt_stage_result *result)
+static mt_status work(const mt_comm *world, const mt_run *run,
+                      const mt_fingerprint *made_by, mt_stage_result *result)
 {
   mt_status status = MT_OK;
   ensemble e = {.world = world, .run = run, .period = -1};
@@ -315,8 +325,8 @@ static mt_status work(const mt_comm *world, const mt_run *run, const mt_fingerpr
   tell_skipped(&e);
   MT_TRY(find_left(&e));
   if (e.n_left < e.fits.n && world->rank == 0)
-    mt_info("lda: %lld of %lld fits are there already", (long long)(e.fits.n - e.n_left),
-            (long long)e.fits.n);
+    mt_info("lda: %lld of %lld fits are there already",
+            (long long)(e.fits.n - e.n_left), (long long)e.fits.n);
   MT_TRY(mt_agree(world, make_plan(&e)));
   MT_TRY(mt_agree(world, world->rank == 0 ? make_folders(&e) : MT_OK));
   MT_TRY(make_all(&e));

@@ -25,19 +25,20 @@ typedef struct fit {
   int threads;
   int64_t blocks, first_block, last_block; /* of terms: all, and this rank's */
 
-  float *table;   /* (V, padded) exp(E[log beta]), whole on every rank */
-  double *lambda; /* (V, padded); this rank's terms are up to date, all after share_lambda */
-  double *sums;   /* (V, padded) statistics of this rank's terms */
-  double *totals; /* (K) lambda summed over the terms */
-  double *psi_total; /* (K) */
+  float *table; /* (V, padded) exp(E[log beta]), whole on every rank */
+  double *
+      lambda; /* (V, padded); this rank's terms are up to date, all after share_lambda */
+  double *sums;         /* (V, padded) statistics of this rank's terms */
+  double *totals;       /* (K) lambda summed over the terms */
+  double *psi_total;    /* (K) */
   double *block_values; /* (blocks, padded) */
   float *scale;         /* (padded) exp(-psi_total) */
   float *given;         /* (documents, K) start parameters from the caller, or NULL */
-  float *received;      /* the ranks' statistics of this rank's terms, NULL on one rank */
-  double *scores;       /* (lanes) */
-  float **stats;        /* [threads] (V, padded) */
-  mt_lda_room **rooms;  /* [threads] */
-  size_t *block_bytes;  /* [size] */
+  float *received; /* the ranks' statistics of this rank's terms, NULL on one rank */
+  double *scores;  /* (lanes) */
+  float **stats;   /* [threads] (V, padded) */
+  mt_lda_room **rooms;             /* [threads] */
+  size_t *block_bytes;             /* [size] */
   size_t *send_bytes, *recv_bytes; /* [size] */
   int64_t updates;
 } fit;
@@ -55,8 +56,8 @@ int64_t mt_lda_lanes(int64_t n_stored, int64_t n_terms)
   return n_stored / least > 1 ? n_stored / least : 1;
 }
 
-int64_t mt_lda_lane_first(const int64_t *indptr, int64_t first, int64_t last, int64_t lanes,
-                          int64_t lane)
+int64_t mt_lda_lane_first(const int64_t *indptr, int64_t first, int64_t last,
+                          int64_t lanes, int64_t lane)
 {
   int64_t from = indptr[first], stored = indptr[last] - from;
   int64_t want = from + stored / lanes * lane + stored % lanes * lane / lanes;
@@ -98,7 +99,8 @@ static mt_status share_blocks(const fit *f, int64_t width, double *array)
 {
   if (f->comm->size == 1) return MT_OK;
   for (int r = 0; r < f->comm->size; r++)
-    f->block_bytes[r] = (size_t)(mt_part_count(f->blocks, f->comm->size, r) * width) * 8;
+    f->block_bytes[r] =
+        (size_t)(mt_part_count(f->blocks, f->comm->size, r) * width) * 8;
   return mt_allgatherv(f->comm, f->block_bytes, array);
 }
 
@@ -111,7 +113,8 @@ static mt_status expect_topics(fit *f)
   MT_TRY(share_blocks(f, f->padded, f->block_values));
   for (int64_t k = 0; k < f->K; k++) {
     f->totals[k] = 0.0;
-    for (int64_t b = 0; b < f->blocks; b++) f->totals[k] += f->block_values[b * f->padded + k];
+    for (int64_t b = 0; b < f->blocks; b++)
+      f->totals[k] += f->block_values[b * f->padded + k];
     f->psi_total[k] = mt_lda_psi(f->totals[k]);
     f->scale[k] = (float)exp(-f->psi_total[k]);
   }
@@ -141,8 +144,8 @@ static void start_block(fit *f, int64_t block, float *drawn)
   const double *given = f->extras->components;
   for (int64_t k = 0; k < f->padded; k++) {
     if (k < f->K && given == NULL)
-      f->kernel->gamma(f->seed, MT_STREAM_LDA_COMPONENTS, (uint64_t)(k * f->V + at), 0, rows,
-                       drawn);
+      f->kernel->gamma(f->seed, MT_STREAM_LDA_COMPONENTS, (uint64_t)(k * f->V + at), 0,
+                       rows, drawn);
     for (int64_t i = 0; i < rows; i++)
       f->lambda[(at + i) * f->padded + k] = k >= f->K       ? f->term_prior
                                             : given != NULL ? given[k * f->V + at + i]
@@ -201,7 +204,8 @@ static mt_status add_lanes(fit *f, int64_t base, int64_t lanes, const float *sta
 {
   mt_status status = MT_OK;
   const mt_comm *comm = f->comm;
-  int64_t first = slice_first(f, comm->rank), rows = slice_first(f, comm->rank + 1) - first;
+  int64_t first = slice_first(f, comm->rank),
+          rows = slice_first(f, comm->rank + 1) - first;
   if (base >= lanes) goto done;
   if (comm->size == 1) {
     add_rows(f, 0, f->V, stats);
@@ -238,8 +242,8 @@ static bool work_lane(fit *f, const mt_lda_pass *pass, mt_lda_lane *lane, int th
  * with_stats  leave the statistics of this rank's terms in f->sums
  * score       the documents' part of the bound, if pass->lambda is there
  */
-static mt_status work_documents(fit *f, const mt_lda_pass *pass, int64_t first, int64_t last,
-                                bool with_stats, double *score)
+static mt_status work_documents(fit *f, const mt_lda_pass *pass, int64_t first,
+                                int64_t last, bool with_stats, double *score)
 {
   mt_status status = MT_OK;
   const int64_t *indptr = f->counts->indptr;
@@ -351,7 +355,8 @@ static mt_status judge(fit *f, mt_lda_model *model)
   for (int64_t b = 0; b < f->blocks; b++) score += f->block_values[b];
   score += mt_lda_topics_score(f->K, f->V, f->term_prior, f->totals);
   for (int64_t i = 0; i < c->indptr[c->n_documents]; i++) words += c->data[i];
-  MT_TRY(mt_bcast(f->comm, 0, sizeof score, &score)); /* processors may differ in a last bit */
+  MT_TRY(mt_bcast(f->comm, 0, sizeof score,
+                  &score)); /* processors may differ in a last bit */
   model->bound = score;
   model->perplexity = words > 0.0 ? exp(-score / words) : 1.0;
 done:
@@ -398,16 +403,19 @@ static int64_t longest_document(const mt_counts *c)
 {
   int64_t longest = 0;
   for (int64_t d = 0; d < c->n_documents; d++)
-    if (c->indptr[d + 1] - c->indptr[d] > longest) longest = c->indptr[d + 1] - c->indptr[d];
+    if (c->indptr[d + 1] - c->indptr[d] > longest)
+      longest = c->indptr[d + 1] - c->indptr[d];
   return longest;
 }
 
 static mt_status check(const fit *f)
 {
   if (f->K < 1 || f->V < 1)
-    return mt_fail(MT_ERR_ARG, "%lld topics of %lld terms", (long long)f->K, (long long)f->V);
+    return mt_fail(MT_ERR_ARG, "%lld topics of %lld terms", (long long)f->K,
+                   (long long)f->V);
   if (f->kernel == NULL)
-    return mt_fail(MT_ERR_ARG, "no LDA kernel \"%s\" on this processor", f->extras->kernel);
+    return mt_fail(MT_ERR_ARG, "no LDA kernel \"%s\" on this processor",
+                   f->extras->kernel);
   return MT_OK;
 }
 
@@ -469,14 +477,21 @@ mt_status mt_lda_fit(const mt_comm *comm, const mt_lda_options *options, int64_t
   static const mt_lda_extras none;
   int64_t K = options->n_components, V = counts->n_terms;
   int64_t lanes = mt_lda_lanes(counts->indptr[counts->n_documents], V);
-  int64_t threads = (lanes + comm->size - 1) / comm->size; /* a lane each, if there are so many */
+  int64_t threads =
+      (lanes + comm->size - 1) / comm->size; /* a lane each, if there are so many */
   double even = 1.0 / (double)K;
   mt_lda_model model = {.n_components = K, .n_terms = V};
-  fit f = {.comm = comm, .options = options, .extras = extras != NULL ? extras : &none,
-           .counts = counts, .seed = (uint32_t)seed, .K = K, .V = V,
+  fit f = {.comm = comm,
+           .options = options,
+           .extras = extras != NULL ? extras : &none,
+           .counts = counts,
+           .seed = (uint32_t)seed,
+           .K = K,
+           .V = V,
            .padded = (K + MT_LDA_LANES - 1) / MT_LDA_LANES * MT_LDA_LANES,
            .doc_prior = options->doc_topic_prior > 0 ? options->doc_topic_prior : even,
-           .term_prior = options->topic_word_prior > 0 ? options->topic_word_prior : even,
+           .term_prior =
+               options->topic_word_prior > 0 ? options->topic_word_prior : even,
            .blocks = (V + TERM_BLOCK - 1) / TERM_BLOCK};
   f.kernel = mt_lda_kernel_find(f.extras->kernel);
   f.first_block = mt_part_first(f.blocks, comm->size, comm->rank);

@@ -15,11 +15,11 @@ typedef struct reference {
   uint32_t seed;
   int64_t K, V;
   double doc_prior, term_prior;
-  double *lambda; /* (K, V) components_ */
-  double *beta;   /* (K, V) exp_dirichlet_component_ */
-  double *stats;  /* (K, V) */
+  double *lambda;               /* (K, V) components_ */
+  double *beta;                 /* (K, V) exp_dirichlet_component_ */
+  double *stats;                /* (K, V) */
   double *gamma, *theta, *last; /* (K) doc_topic_d, exp_doc_topic_d, last_d */
-  double *topic_psi; /* (K) psi of lambda's row sums, for the bound */
+  double *topic_psi;            /* (K) psi of lambda's row sums, for the bound */
   int64_t updates;
 } reference;
 
@@ -64,14 +64,15 @@ static void start_document(reference *ref, int64_t pass, int64_t d)
   for (int64_t k = 0; k < ref->K; k++)
     ref->gamma[k] = pass < 0 ? 1.0
                              : mt_random_gamma(ref->seed, MT_STREAM_LDA_DOCUMENT,
-                                               (uint64_t)(d * ref->K + k), (uint32_t)pass + 1,
-                                               100.0, 0.01);
+                                               (uint64_t)(d * ref->K + k),
+                                               (uint32_t)pass + 1, 100.0, 0.01);
 }
 
 static double norm_of(const reference *ref, int32_t term)
 {
   double norm = 0.0;
-  for (int64_t k = 0; k < ref->K; k++) norm += ref->theta[k] * ref->beta[k * ref->V + term];
+  for (int64_t k = 0; k < ref->K; k++)
+    norm += ref->theta[k] * ref->beta[k * ref->V + term];
   return norm + DBL_EPSILON;
 }
 
@@ -137,7 +138,8 @@ static double document_score(reference *ref, int64_t d)
   const mt_counts *c = ref->counts;
   double total = row_psi(ref->gamma, ref->K), sum = 0.0;
   for (int64_t k = 0; k < ref->K; k++) sum += ref->gamma[k];
-  double score = mt_lda_log_gamma(ref->doc_prior * (double)ref->K) - mt_lda_log_gamma(sum);
+  double score =
+      mt_lda_log_gamma(ref->doc_prior * (double)ref->K) - mt_lda_log_gamma(sum);
   for (int64_t k = 0; k < ref->K; k++)
     score += (ref->doc_prior - ref->gamma[k]) * (mt_lda_psi(ref->gamma[k]) - total) +
              mt_lda_log_gamma(ref->gamma[k]) - mt_lda_log_gamma(ref->doc_prior);
@@ -193,7 +195,8 @@ static void one_pass(reference *ref, int64_t pass, int64_t *batch)
   for (int64_t first = 0; first < n; first += o->batch_size) {
     int64_t last = first + o->batch_size < n ? first + o->batch_size : n;
     double weight = pow(o->learning_offset + (double)++*batch, -o->learning_decay);
-    update_components(ref, pass, first, last, weight, (double)n / (double)(last - first));
+    update_components(ref, pass, first, last, weight,
+                      (double)n / (double)(last - first));
   }
 }
 
@@ -222,13 +225,19 @@ mt_status mt_lda_fit_ref(const mt_lda_options *options, int64_t seed,
   static const mt_lda_extras none;
   int64_t K = options->n_components, V = counts->n_terms;
   double even = 1.0 / (double)K;
-  reference ref = {.options = options, .extras = extras != NULL ? extras : &none,
-                   .counts = counts, .seed = (uint32_t)seed, .K = K, .V = V,
-                   .doc_prior = options->doc_topic_prior > 0 ? options->doc_topic_prior : even,
-                   .term_prior = options->topic_word_prior > 0 ? options->topic_word_prior : even};
+  reference ref = {
+      .options = options,
+      .extras = extras != NULL ? extras : &none,
+      .counts = counts,
+      .seed = (uint32_t)seed,
+      .K = K,
+      .V = V,
+      .doc_prior = options->doc_topic_prior > 0 ? options->doc_topic_prior : even,
+      .term_prior = options->topic_word_prior > 0 ? options->topic_word_prior : even};
   mt_lda_model model = {.n_components = K, .n_terms = V};
 
-  MT_REQUIRE(K >= 1 && V >= 1, MT_ERR_ARG, "%lld topics of %lld terms", (long long)K, (long long)V);
+  MT_REQUIRE(K >= 1 && V >= 1, MT_ERR_ARG, "%lld topics of %lld terms", (long long)K,
+             (long long)V);
   MT_NEW(ref.lambda, K * V);
   MT_NEW(ref.beta, K * V);
   MT_NEW(ref.stats, K * V);

@@ -13,8 +13,9 @@ static mt_status fingerprint_fit(const mt_run *run, const mt_fingerprint *corpus
                                  const char *period, mt_fit *fit)
 {
   mt_status status = MT_OK;
-  static const char *const batch[] = {"seeds", "min_docs", "top_terms", "batch_size",
-                                      "learning_decay", "learning_offset", NULL};
+  static const char *const batch[] = {"seeds",      "min_docs",       "top_terms",
+                                      "batch_size", "learning_decay", "learning_offset",
+                                      NULL};
   static const char *const online[] = {"seeds", "min_docs", "top_terms", NULL};
   bool is_batch = run->parameters->lda.learning_method == MT_LEARNING_BATCH;
   mt_hash *hash = mt_hash_begin();
@@ -38,7 +39,8 @@ static mt_status name_fit(const mt_run *run, const char *period, mt_fit *fit)
   return mt_fail(MT_ERR_MEMORY, "no memory");
 }
 
-static mt_status list_fits(const mt_run *run, const mt_fingerprint *corpus, mt_fits *fits)
+static mt_status list_fits(const mt_run *run, const mt_fingerprint *corpus,
+                           mt_fits *fits)
 {
   mt_status status = MT_OK;
   const mt_lda_options *options = &run->parameters->lda;
@@ -96,7 +98,8 @@ mt_fingerprint mt_fits_fingerprint(const mt_fits *fits, const char *what)
 {
   mt_hash *hash = mt_hash_begin();
   mt_hash_text(hash, what);
-  for (int64_t i = 0; i < fits->n; i++) mt_hash_fingerprint(hash, &fits->fits[i].made_by);
+  for (int64_t i = 0; i < fits->n; i++)
+    mt_hash_fingerprint(hash, &fits->fits[i].made_by);
   return mt_hash_end(hash);
 }
 

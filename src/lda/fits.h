@@ -31,6 +31,7 @@ bool mt_fit_is_there(const mt_fit *fit);
 mt_fingerprint mt_fits_fingerprint(const mt_fits *fits, const char *what);
 
 /* A fit's size, for mt_lda_plan. */
-mt_lda_size mt_fit_size(const mt_fits *fits, int64_t fit, const mt_lda_options *options);
+mt_lda_size mt_fit_size(const mt_fits *fits, int64_t fit,
+                        const mt_lda_options *options);
 
 #endif

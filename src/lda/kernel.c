@@ -31,8 +31,8 @@ mt_status mt_lda_room_new(int64_t n_components, int64_t longest, mt_lda_room **r
   mt_status status = MT_OK;
   mt_lda_room *room = NULL;
   int64_t padded = (n_components + MT_LDA_LANES - 1) / MT_LDA_LANES * MT_LDA_LANES;
-  int64_t words = (longest > 0 ? longest + MT_LDA_LANES - 1 : MT_LDA_LANES) / MT_LDA_LANES *
-                  MT_LDA_LANES;
+  int64_t words = (longest > 0 ? longest + MT_LDA_LANES - 1 : MT_LDA_LANES) /
+                  MT_LDA_LANES * MT_LDA_LANES;
   MT_NEW(room, 1);
   MT_NEW(room->memory, MT_LDA_SLOTS * (words * (n_components + 2) + 2 * padded));
   float *at = room->memory;

@@ -13,35 +13,37 @@
  * to 16, zero beyond K. */
 typedef struct mt_lda_pass {
   int64_t n_components, padded;
-  const int64_t *indptr;   /* the documents, CSR */
+  const int64_t *indptr; /* the documents, CSR */
   const int32_t *indices;
   const int32_t *data;
-  const float *table;      /* (V, padded) exp(E[log beta]) */
-  double prior;            /* of a document's topics */
-  double tolerance;        /* a document stops when its mean change falls below */
+  const float *table; /* (V, padded) exp(E[log beta]) */
+  double prior;       /* of a document's topics */
+  double tolerance;   /* a document stops when its mean change falls below */
   int64_t max_steps;
-  bool start_ones;         /* else from (seed, pass), or from `given` */
-  uint32_t seed, pass;     /* pass counts from 1 */
-  const float *given;      /* (documents, K) or NULL */
-  const double *lambda;    /* (V, padded), to score words that underflow; NULL: no score */
+  bool start_ones;      /* else from (seed, pass), or from `given` */
+  uint32_t seed, pass;  /* pass counts from 1 */
+  const float *given;   /* (documents, K) or NULL */
+  const double *lambda; /* (V, padded), to score words that underflow; NULL: no score */
   const double *psi_total; /* (K) psi of the sum of lambda over the terms */
 } mt_lda_pass;
 
 /* A run of documents, and what they add up to. */
 typedef struct mt_lda_lane {
   int64_t first, last; /* documents [first, last) */
-  float *stats;        /* (V, padded), added to: sum of counts x exp(E[log theta]) / norm;
+  float *stats;    /* (V, padded), added to: sum of counts x exp(E[log theta]) / norm;
                           times exp(E[log beta]) it is scikit-learn's suff_stats; or NULL */
-  double score;        /* the documents' part of the bound, if pass->lambda is there */
-  int64_t updates;     /* stored counts x update steps */
-  bool (*poll)(void *context); /* called every few milliseconds; true: give up. NULL: not */
+  double score;    /* the documents' part of the bound, if pass->lambda is there */
+  int64_t updates; /* stored counts x update steps */
+  bool (*poll)(
+      void *context); /* called every few milliseconds; true: give up. NULL: not */
   void *context;
   bool gave_up;
 } mt_lda_lane;
 
 /* Room for the documents in work of one thread. */
 typedef struct mt_lda_room mt_lda_room;
-mt_status mt_lda_room_new(int64_t n_components, int64_t longest, mt_lda_room **room_out);
+mt_status mt_lda_room_new(int64_t n_components, int64_t longest,
+                          mt_lda_room **room_out);
 void mt_lda_room_free(mt_lda_room *room); /* NULL is fine */
 
 typedef struct mt_lda_kernel {
@@ -55,8 +57,8 @@ typedef struct mt_lda_kernel {
                  float *table);
 
   /* mt_random_gamma(seed, stream, first + i, step, 100, 0.01) for i in [0, n), in float */
-  void (*gamma)(uint32_t seed, mt_stream stream, uint64_t first, uint32_t step, int64_t n,
-                float *out);
+  void (*gamma)(uint32_t seed, mt_stream stream, uint64_t first, uint32_t step,
+                int64_t n, float *out);
 
   /* Elementwise, x > 0, relative error below 1e-6 and absolute 3e-7; for tests. n is a
    * multiple of 16 and the memory aligned to 64 bytes. */
@@ -64,7 +66,8 @@ typedef struct mt_lda_kernel {
   void (*log)(int64_t n, const float *x, float *out);
 } mt_lda_kernel;
 
-extern const mt_lda_kernel mt_lda_kernel_avx512, mt_lda_kernel_avx2, mt_lda_kernel_portable;
+extern const mt_lda_kernel mt_lda_kernel_avx512, mt_lda_kernel_avx2,
+    mt_lda_kernel_portable;
 
 /* The fastest that is usable; or the one called `name`, NULL if it is not usable here. */
 const mt_lda_kernel *mt_lda_kernel_find(const char *name);
@@ -78,11 +81,11 @@ typedef struct mt_lda_slot {
   int64_t document, n, tiles; /* n stored counts in tiles of 16, padded with count 0 */
   int64_t steps;
   float eps, eps_later; /* added to the norms: in the first step, and after it */
-  float *block;  /* (tiles, K, 16): the terms' columns of the table */
-  float *counts; /* (tiles, 16) */
-  float *ratio;  /* (tiles, 16): count / norm */
-  float *gamma;  /* (padded) */
-  float *weight; /* (padded) exp(psi(gamma)), zero beyond K */
+  float *block;         /* (tiles, K, 16): the terms' columns of the table */
+  float *counts;        /* (tiles, 16) */
+  float *ratio;         /* (tiles, 16): count / norm */
+  float *gamma;         /* (padded) */
+  float *weight;        /* (padded) exp(psi(gamma)), zero beyond K */
 } mt_lda_slot;
 
 struct mt_lda_room {

@@ -104,7 +104,8 @@ MT_INLINE void gather_group(const int n, int64_t tiles, int64_t stride,
   for (int64_t t = 0; t < tiles; t++) {
     v16 r = v_load(ratio + 16 * t);
 #pragma GCC unroll 16
-    for (int k = 0; k < n; k++) sum[k] = v_fma(r, v_load(block + t * stride + 16 * k), sum[k]);
+    for (int k = 0; k < n; k++)
+      sum[k] = v_fma(r, v_load(block + t * stride + 16 * k), sum[k]);
   }
 #pragma GCC unroll 16
   for (int k = 0; k < n; k++) sums[k] = sum[k];
@@ -119,10 +120,13 @@ static v16 gather_sums(int n, int64_t tiles, int64_t stride, const float *block,
   for (; k + GROUP <= n; k += GROUP)
     gather_group(GROUP, tiles, stride, block + 16 * k, ratio, sums + k);
   switch (n - k) {
-#define CASE(m)                                                                        \
-  case m: gather_group(m < GROUP ? m : 0, tiles, stride, block + 16 * k, ratio, sums + k); break;
-    CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8)
-    CASE(9) CASE(10) CASE(11) CASE(12) CASE(13) CASE(14) CASE(15)
+#define CASE(m)                                                                      \
+  case m:                                                                            \
+    gather_group(m < GROUP ? m : 0, tiles, stride, block + 16 * k, ratio, sums + k); \
+    break;
+    CASE(1)
+    CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11)
+        CASE(12) CASE(13) CASE(14) CASE(15)
 #undef CASE
   }
   for (k = n; k < 16; k++) sums[k] = v_set(0.0f);
@@ -180,7 +184,8 @@ MT_INLINE float step_few(const int n, const mt_lda_pass *pass, mt_lda_slot *slot
       v16 w = v_set((k < HELD ? weight : slot->weight)[k]);
       column[k] = v_load(block + 16 * k);
       if (k < HELD) column[k] = held(column[k]);
-      chain[k % 4] = k < 4 && k > 0 ? v_mul(w, column[k]) : v_fma(w, column[k], chain[k % 4]);
+      chain[k % 4] =
+          k < 4 && k > 0 ? v_mul(w, column[k]) : v_fma(w, column[k], chain[k % 4]);
     }
     v16 norm = v_add(v_add(chain[0], chain[1]), v_add(chain[2], chain[3]));
     v16 ratio = v_div(v_load(slot->counts + 16 * t), norm);
@@ -190,23 +195,24 @@ MT_INLINE float step_few(const int n, const mt_lda_pass *pass, mt_lda_slot *slot
   return v_sum(update_topics(pass, 0, v_sums(sums), slot));
 }
 
-#define FEW(n)                                                                         \
-  static float step_##n(const mt_lda_pass *pass, mt_lda_slot *slot)                    \
-  {                                                                                    \
-    return step_few(n, pass, slot);                                                    \
+#define FEW(n)                                                      \
+  static float step_##n(const mt_lda_pass *pass, mt_lda_slot *slot) \
+  {                                                                 \
+    return step_few(n, pass, slot);                                 \
   }
-FEW(1) FEW(2) FEW(3) FEW(4) FEW(5) FEW(6) FEW(7) FEW(8)
-FEW(9) FEW(10) FEW(11) FEW(12) FEW(13) FEW(14) FEW(15) FEW(16)
+FEW(1)
+FEW(2) FEW(3) FEW(4) FEW(5) FEW(6) FEW(7) FEW(8) FEW(9) FEW(10) FEW(11) FEW(12) FEW(13)
+    FEW(14) FEW(15) FEW(16)
 #undef FEW
 #endif
 
-typedef float step_function(const mt_lda_pass *pass, mt_lda_slot *slot);
+        typedef float step_function(const mt_lda_pass *pass, mt_lda_slot *slot);
 
 static step_function *step_for(int64_t n_components)
 {
 #if GROUP >= 16
   static step_function *const few[17] = {
-      NULL,   step_1, step_2,  step_3,  step_4,  step_5,  step_6,  step_7, step_8,
+      NULL,   step_1,  step_2,  step_3,  step_4,  step_5,  step_6,  step_7, step_8,
       step_9, step_10, step_11, step_12, step_13, step_14, step_15, step_16};
   if (n_components <= 16) return few[n_components];
 #endif
@@ -217,8 +223,8 @@ static step_function *step_for(int64_t n_components)
 /* ---- starting values ---- */
 
 /* Philox4x32-10 of 16 consecutive indices (see base/random.h). */
-MT_INLINE void random_words16(uint32_t seed, uint32_t stream, uint64_t first, uint32_t step,
-                              uint32_t block, v16u w[4])
+MT_INLINE void random_words16(uint32_t seed, uint32_t stream, uint64_t first,
+                              uint32_t step, uint32_t block, v16u w[4])
 {
   uint32_t low[16], high[16], k0 = seed, k1 = stream;
   for (int i = 0; i < 16; i++) {
@@ -274,7 +280,8 @@ static void gamma16(uint32_t seed, mt_stream stream, uint64_t first, uint32_t st
   v_store(out, v_mul(v_mul(v, v_mul(v, v)), v_set(d * 0.01f)));
   for (int i = 0; i < 16; i++)
     if (certain[i] == 0.0f)
-      out[i] = (float)mt_random_gamma(seed, stream, first + (uint64_t)i, step, 100.0, 0.01);
+      out[i] =
+          (float)mt_random_gamma(seed, stream, first + (uint64_t)i, step, 100.0, 0.01);
 }
 
 static void gamma_fill(uint32_t seed, mt_stream stream, uint64_t first, uint32_t step,
@@ -312,7 +319,8 @@ MT_INLINE float eps_of(double total)
 }
 
 /* 16 terms' rows of the table become K columns of 16. */
-static void pack_tile(const mt_lda_pass *pass, const int32_t *ids, int64_t n, float *block)
+static void pack_tile(const mt_lda_pass *pass, const int32_t *ids, int64_t n,
+                      float *block)
 {
   for (int64_t k = 0; k < pass->n_components; k += 16) {
     v16 rows[16];
@@ -325,7 +333,8 @@ static void pack_tile(const mt_lda_pass *pass, const int32_t *ids, int64_t n, fl
 }
 
 /* Asks for the rows of a document that comes soon. */
-MT_INLINE void fetch_ahead(const mt_lda_pass *pass, int64_t document, const float *stats)
+MT_INLINE void fetch_ahead(const mt_lda_pass *pass, int64_t document,
+                           const float *stats)
 {
   for (int64_t i = pass->indptr[document]; i < pass->indptr[document + 1]; i++)
     for (int64_t k = 0; k < pass->padded; k += 16) {
@@ -386,7 +395,8 @@ static double score_words(const mt_lda_pass *pass, const mt_lda_slot *slot)
     for (int64_t i = 0; i < 16 && 16 * t + i < slot->n; i++) {
       double word = value[i];
       if (!(norm[i] > 1e-30f)) /* some of it underflowed */
-        word = mt_lda_word_log(n, slot->gamma, pass->lambda + ids[16 * t + i] * pass->padded,
+        word = mt_lda_word_log(n, slot->gamma,
+                               pass->lambda + ids[16 * t + i] * pass->padded,
                                pass->psi_total);
       score += slot->counts[16 * t + i] * (word - shift);
     }
@@ -394,7 +404,8 @@ static double score_words(const mt_lda_pass *pass, const mt_lda_slot *slot)
   return score;
 }
 
-static void finish_document(const mt_lda_pass *pass, mt_lda_slot *slot, mt_lda_lane *lane)
+static void finish_document(const mt_lda_pass *pass, mt_lda_slot *slot,
+                            mt_lda_lane *lane)
 {
   if (lane->stats != NULL) add_stats(pass, slot, lane->stats);
   if (pass->lambda != NULL)
@@ -430,7 +441,8 @@ static void documents(const mt_lda_pass *pass, mt_lda_room *room, mt_lda_lane *l
         if (++slot->steps < pass->max_steps && !(change < tolerance)) continue;
       }
       finish_document(pass, slot, lane);
-      if (lane->poll != NULL && (lane->updates - polled) * pass->n_components > poll_after) {
+      if (lane->poll != NULL &&
+          (lane->updates - polled) * pass->n_components > poll_after) {
         polled = lane->updates;
         lane->gave_up = lane->poll(lane->context);
         if (lane->gave_up) return;
@@ -443,14 +455,15 @@ static void documents(const mt_lda_pass *pass, mt_lda_room *room, mt_lda_lane *l
     }
 }
 
-static void expect(int64_t rows, int64_t padded, const double *lambda, const float *scale,
-                   float *table)
+static void expect(int64_t rows, int64_t padded, const double *lambda,
+                   const float *scale, float *table)
 {
   for (int64_t i = 0; i < rows; i++)
     for (int64_t k = 0; k < padded; k += 16) {
       float value[16] __attribute__((aligned(64)));
       for (int j = 0; j < 16; j++) value[j] = (float)lambda[i * padded + k + j];
-      v_store(table + i * padded + k, v_mul(exp_digamma(v_load(value)), v_load(scale + k)));
+      v_store(table + i * padded + k,
+              v_mul(exp_digamma(v_load(value)), v_load(scale + k)));
     }
 }
 

@@ -1,5 +1,5 @@
-#define KERNEL mt_lda_kernel_portable
+#define KERNEL      mt_lda_kernel_portable
 #define KERNEL_NAME "portable"
-#define USABLE true
-#define GROUP 2
+#define USABLE      true
+#define GROUP       2
 #include "lda/kernel_body.h"

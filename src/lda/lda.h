@@ -15,7 +15,8 @@ typedef struct mt_lda_model {
   int64_t n_iter;     /* passes, as scikit-learn counts them */
   int64_t updates;    /* stored counts x update steps of the passes; 4 K flops each */
 } mt_lda_model;
-void mt_lda_model_destroy(mt_lda_model *model); /* frees the arrays; empties the struct */
+void mt_lda_model_destroy(
+    mt_lda_model *model); /* frees the arrays; empties the struct */
 
 /* What a caller may set beside the options; all zero: nothing. Borrowed. */
 typedef struct mt_lda_extras {
@@ -61,7 +62,7 @@ void mt_lda_normalize(const mt_lda_model *model, float *rows_out);
 /* The lanes that documents [first, last) are cut into: as many as this says, a function of
  * the counts alone, at least 1; lane l is [bounds(l), bounds(l + 1)). */
 int64_t mt_lda_lanes(int64_t n_stored, int64_t n_terms);
-int64_t mt_lda_lane_first(const int64_t *indptr, int64_t first, int64_t last, int64_t lanes,
-                          int64_t lane);
+int64_t mt_lda_lane_first(const int64_t *indptr, int64_t first, int64_t last,
+                          int64_t lanes, int64_t lane);
 
 #endif

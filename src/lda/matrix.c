@@ -11,9 +11,9 @@ typedef struct stack {
   const mt_comm *comm;
   const mt_run *run;
   mt_fits fits;
-  int64_t K, V, top; /* top terms that are kept of each topic */
-  int64_t first, n;  /* this rank's topics */
-  float *rows;       /* (n, V) */
+  int64_t K, V, top;              /* top terms that are kept of each topic */
+  int64_t first, n;               /* this rank's topics */
+  float *rows;                    /* (n, V) */
   int64_t *period, *seed, *terms; /* (n), (n), (n, top) */
   int32_t *topic;
   int64_t first_fit, n_fits; /* this rank's share of the table of fits */
@@ -78,8 +78,8 @@ static mt_status open_fit(const stack *s, const mt_fit *fit, mt_file **file_out)
   MT_TRY(mt_store_open(fit->path, &file));
   MT_TRY(mt_store_shape(file, "/components", &rows, &width));
   MT_REQUIRE(rows == s->K && width == s->V, MT_ERR_IO,
-             "%s: /components is %lld x %lld, not %lld x %lld", fit->path, (long long)rows,
-             (long long)width, (long long)s->K, (long long)s->V);
+             "%s: /components is %lld x %lld, not %lld x %lld", fit->path,
+             (long long)rows, (long long)width, (long long)s->K, (long long)s->V);
   *file_out = file;
   file = NULL;
 done:
@@ -87,7 +87,8 @@ done:
   return status;
 }
 
-static mt_status check_row(const mt_fit *fit, int64_t topic, int64_t V, const float *row)
+static mt_status check_row(const mt_fit *fit, int64_t topic, int64_t V,
+                           const float *row)
 {
   double sum = 0.0;
   for (int64_t w = 0; w < V; w++) {
@@ -115,7 +116,8 @@ static void find_top(int64_t V, const float *row, int64_t top, int64_t *terms)
 }
 
 /* This rank's topics of one fit: rows [first, first + n) of it, to row `at` here. */
-static mt_status take_topics(stack *s, int64_t number, int64_t first, int64_t n, int64_t at)
+static mt_status take_topics(stack *s, int64_t number, int64_t first, int64_t n,
+                             int64_t at)
 {
   mt_status status = MT_OK;
   const mt_fit *fit = &s->fits.fits[number];
@@ -184,10 +186,18 @@ done:
 
 static mt_status write_texts(const stack *s, mt_file *file)
 {
-  static const mt_dataset terms_of = {"/terms", MT_TEXT, "the vocabulary: the columns of "
-                                      "/matrix", "1", {"term"}};
-  static const mt_dataset periods_of = {"/periods", MT_TEXT, "all periods of the corpus, in "
-                                        "the order of time", "1", {"period"}};
+  static const mt_dataset terms_of = {"/terms",
+                                      MT_TEXT,
+                                      "the vocabulary: the columns of "
+                                      "/matrix",
+                                      "1",
+                                      {"term"}};
+  static const mt_dataset periods_of = {"/periods",
+                                        MT_TEXT,
+                                        "all periods of the corpus, in "
+                                        "the order of time",
+                                        "1",
+                                        {"period"}};
   mt_status status = MT_OK;
   int64_t n_terms = 0, n_periods = 0;
   char **terms = NULL, **periods = NULL;
@@ -214,23 +224,55 @@ static mt_status write_numbers(const stack *s, mt_file *file)
     int64_t count, width;
     const void *data;
   } sets[] = {
-      {{"/matrix", MT_FLOAT32, "probability of each term in each topic; rows sum to 1", "1",
-        {topic, "term"}}, s->n, s->V, s->rows},
+      {{"/matrix",
+        MT_FLOAT32,
+        "probability of each term in each topic; rows sum to 1",
+        "1",
+        {topic, "term"}},
+       s->n,
+       s->V,
+       s->rows},
       {{"/period", MT_INT64, "row of /periods here and in corpus.h5", "1", {topic}},
-       s->n, 0, s->period},
+       s->n,
+       0,
+       s->period},
       {{"/seed", MT_INT64, "seed of the fit that the topic is of", "1", {topic}},
-       s->n, 0, s->seed},
+       s->n,
+       0,
+       s->seed},
       {{"/topic", MT_INT32, "number of the topic in its fit", "1", {topic}},
-       s->n, 0, s->topic},
-      {{"/top_terms", MT_INT64, "rows of /terms, the most probable first, ties by number",
-        "1", {topic, "rank"}}, s->n, s->top, s->terms},
+       s->n,
+       0,
+       s->topic},
+      {{"/top_terms",
+        MT_INT64,
+        "rows of /terms, the most probable first, ties by number",
+        "1",
+        {topic, "rank"}},
+       s->n,
+       s->top,
+       s->terms},
       {{"/fits/period", MT_INT64, "row of /periods", "1", {fit}},
-       s->n_fits, 0, s->fit_period},
-      {{"/fits/seed", MT_INT64, "seed of the fit", "1", {fit}}, s->n_fits, 0, s->fit_seed},
+       s->n_fits,
+       0,
+       s->fit_period},
+      {{"/fits/seed", MT_INT64, "seed of the fit", "1", {fit}},
+       s->n_fits,
+       0,
+       s->fit_seed},
       {{"/fits/n_iter", MT_INT64, "passes over the documents", "passes", {fit}},
-       s->n_fits, 0, s->fit_passes},
-      {{"/fits/perplexity", MT_FLOAT64, "exp of minus the variational bound per word, on "
-        "the fit's own documents", "1", {fit}}, s->n_fits, 0, s->perplexity},
+       s->n_fits,
+       0,
+       s->fit_passes},
+      {{"/fits/perplexity",
+        MT_FLOAT64,
+        "exp of minus the variational bound per word, on "
+        "the fit's own documents",
+        "1",
+        {fit}},
+       s->n_fits,
+       0,
+       s->perplexity},
   };
   mt_status status = MT_OK;
   for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
@@ -257,8 +299,8 @@ done:
   return status;
 }
 
-static mt_status work(const mt_comm *comm, const mt_run *run, const mt_fingerprint *made_by,
-                      mt_stage_result *result)
+static mt_status work(const mt_comm *comm, const mt_run *run,
+                      const mt_fingerprint *made_by, mt_stage_result *result)
 {
   mt_status status = MT_OK;
   stack s = {.comm = comm, .run = run, .K = run->parameters->lda.n_components};

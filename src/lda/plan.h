@@ -1,12 +1,13 @@
 /* Which rank fits what. A pure function of the fits' sizes and the number of ranks, so that
  * `check` can print it and every rank works it out for itself. Not collective.
  *
- * A fit costs (stored counts + terms) x topics. One that costs more than WIDE (1.2) times a
- * rank's even share is wide: it is split by lanes of documents over a group of neighbouring
- * ranks. Wide fits come first, the largest first, each on the smallest group that would have
- * it done by the time all ranks are done if the work were spread evenly; if there is none,
- * on the group that has it done first. All others go, the largest first, to whichever rank
- * is free: a shared counter hands them out. */
+ * A fit costs (stored counts + terms) x topics. A wide fit is split by lanes of documents
+ * over a group of neighbouring ranks; it costs the exchange of the statistics on top. How
+ * many ranks a fit gets: the fewest that have it done by a deadline, for the deadline, from
+ * a rank's even share of all the work up to 3.4 times that, that ends soonest. (Fits below
+ * an eighth of an even share are not split.) Wide fits come first, the largest first. All
+ * others go, the largest first, to whichever rank is free: a shared counter hands them
+ * out. */
 #ifndef MT_LDA_PLAN_H
 #define MT_LDA_PLAN_H
 #include "base/status.h"
@@ -19,9 +20,10 @@ typedef struct mt_lda_size {
 } mt_lda_size;
 
 typedef struct mt_lda_place {
-  int64_t fit;             /* which of the sizes */
-  int first_rank, n_ranks; /* n_ranks > 1: wide; 1: the rank that should come to it first */
-  double start, end;       /* expected, in units of cost */
+  int64_t fit; /* which of the sizes */
+  int first_rank,
+      n_ranks;       /* n_ranks > 1: wide; 1: the rank that should come to it first */
+  double start, end; /* expected, in units of cost */
 } mt_lda_place;
 
 /**

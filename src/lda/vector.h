@@ -15,16 +15,46 @@
 
 typedef __m512 v16;
 
-MT_INLINE v16 v_set(float a) { return _mm512_set1_ps(a); }
-MT_INLINE v16 v_load(const float *p) { return _mm512_load_ps(p); }
-MT_INLINE void v_store(float *p, v16 a) { _mm512_store_ps(p, a); }
-MT_INLINE v16 v_add(v16 a, v16 b) { return _mm512_add_ps(a, b); }
-MT_INLINE v16 v_sub(v16 a, v16 b) { return _mm512_sub_ps(a, b); }
-MT_INLINE v16 v_mul(v16 a, v16 b) { return _mm512_mul_ps(a, b); }
-MT_INLINE v16 v_div(v16 a, v16 b) { return _mm512_div_ps(a, b); }
-MT_INLINE v16 v_sqrt(v16 a) { return _mm512_sqrt_ps(a); }
-MT_INLINE v16 v_fma(v16 a, v16 b, v16 c) { return _mm512_fmadd_ps(a, b, c); } /* ab + c */
-MT_INLINE v16 v_abs(v16 a) { return _mm512_abs_ps(a); }
+MT_INLINE v16 v_set(float a)
+{
+  return _mm512_set1_ps(a);
+}
+MT_INLINE v16 v_load(const float *p)
+{
+  return _mm512_load_ps(p);
+}
+MT_INLINE void v_store(float *p, v16 a)
+{
+  _mm512_store_ps(p, a);
+}
+MT_INLINE v16 v_add(v16 a, v16 b)
+{
+  return _mm512_add_ps(a, b);
+}
+MT_INLINE v16 v_sub(v16 a, v16 b)
+{
+  return _mm512_sub_ps(a, b);
+}
+MT_INLINE v16 v_mul(v16 a, v16 b)
+{
+  return _mm512_mul_ps(a, b);
+}
+MT_INLINE v16 v_div(v16 a, v16 b)
+{
+  return _mm512_div_ps(a, b);
+}
+MT_INLINE v16 v_sqrt(v16 a)
+{
+  return _mm512_sqrt_ps(a);
+}
+MT_INLINE v16 v_fma(v16 a, v16 b, v16 c)
+{
+  return _mm512_fmadd_ps(a, b, c);
+} /* ab + c */
+MT_INLINE v16 v_abs(v16 a)
+{
+  return _mm512_abs_ps(a);
+}
 /* a < b ? x : 0 */
 MT_INLINE v16 v_below(v16 a, v16 b, v16 x)
 {
@@ -53,21 +83,25 @@ MT_INLINE v16 v_significand(v16 a)
 
 MT_INLINE float v_sum(v16 a)
 {
-  __m256 half = _mm256_add_ps(_mm512_castps512_ps256(a),
-                              _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(a), 1)));
-  __m128 four = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+  __m256 half =
+      _mm256_add_ps(_mm512_castps512_ps256(a),
+                    _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(a), 1)));
+  __m128 four =
+      _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
   four = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
 }
 
 MT_INLINE v16 v_fold8(v16 a, v16 b)
 {
-  return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+  return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44),
+                       _mm512_shuffle_f32x4(a, b, 0xee));
 }
 
 MT_INLINE v16 v_fold4(v16 a, v16 b)
 {
-  return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+  return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88),
+                       _mm512_shuffle_f32x4(a, b, 0xdd));
 }
 
 /* Lane i of the result: the sum of the lanes of rows[i]. */
@@ -76,9 +110,12 @@ MT_INLINE v16 v_sums(const v16 rows[16])
   v16 q[4];
   for (int j = 0; j < 4; j++)
     q[j] = v_fold4(v_fold8(rows[j], rows[j + 4]), v_fold8(rows[j + 8], rows[j + 12]));
-  v16 low = _mm512_add_ps(_mm512_unpacklo_ps(q[0], q[1]), _mm512_unpackhi_ps(q[0], q[1]));
-  v16 high = _mm512_add_ps(_mm512_unpacklo_ps(q[2], q[3]), _mm512_unpackhi_ps(q[2], q[3]));
-  return _mm512_add_ps(_mm512_shuffle_ps(low, high, 0x44), _mm512_shuffle_ps(low, high, 0xee));
+  v16 low =
+      _mm512_add_ps(_mm512_unpacklo_ps(q[0], q[1]), _mm512_unpackhi_ps(q[0], q[1]));
+  v16 high =
+      _mm512_add_ps(_mm512_unpacklo_ps(q[2], q[3]), _mm512_unpackhi_ps(q[2], q[3]));
+  return _mm512_add_ps(_mm512_shuffle_ps(low, high, 0x44),
+                       _mm512_shuffle_ps(low, high, 0xee));
 }
 
 /* Rows become columns. */
@@ -96,8 +133,10 @@ MT_INLINE void v_transpose(v16 r[16])
     u[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee);
   }
   for (int i = 0; i < 4; i++) {
-    v16 a = _mm512_shuffle_f32x4(u[i], u[i + 4], 0x88), b = _mm512_shuffle_f32x4(u[i + 8], u[i + 12], 0x88);
-    v16 c = _mm512_shuffle_f32x4(u[i], u[i + 4], 0xdd), d = _mm512_shuffle_f32x4(u[i + 8], u[i + 12], 0xdd);
+    v16 a = _mm512_shuffle_f32x4(u[i], u[i + 4], 0x88),
+        b = _mm512_shuffle_f32x4(u[i + 8], u[i + 12], 0x88);
+    v16 c = _mm512_shuffle_f32x4(u[i], u[i + 4], 0xdd),
+        d = _mm512_shuffle_f32x4(u[i + 8], u[i + 12], 0xdd);
     r[i] = _mm512_shuffle_f32x4(a, b, 0x88);
     r[i + 8] = _mm512_shuffle_f32x4(a, b, 0xdd);
     r[i + 4] = _mm512_shuffle_f32x4(c, d, 0x88);
@@ -107,9 +146,18 @@ MT_INLINE void v_transpose(v16 r[16])
 
 /* 16 unsigned 32-bit numbers. */
 typedef __m512i v16u;
-MT_INLINE v16u u_set(uint32_t a) { return _mm512_set1_epi32((int)a); }
-MT_INLINE v16u u_loadu(const uint32_t *p) { return _mm512_loadu_si512(p); }
-MT_INLINE v16u u_xor(v16u a, v16u b) { return _mm512_xor_si512(a, b); }
+MT_INLINE v16u u_set(uint32_t a)
+{
+  return _mm512_set1_epi32((int)a);
+}
+MT_INLINE v16u u_loadu(const uint32_t *p)
+{
+  return _mm512_loadu_si512(p);
+}
+MT_INLINE v16u u_xor(v16u a, v16u b)
+{
+  return _mm512_xor_si512(a, b);
+}
 /* The upper 24 bits as numbers in (0, 1). */
 MT_INLINE v16 u_unit(v16u a)
 {
@@ -132,18 +180,39 @@ typedef struct v16 {
   __m256 a, b; /* lanes 0-7, 8-15 */
 } v16;
 
-MT_INLINE v16 v_set(float a) { return (v16){_mm256_set1_ps(a), _mm256_set1_ps(a)}; }
-MT_INLINE v16 v_load(const float *p) { return (v16){_mm256_load_ps(p), _mm256_load_ps(p + 8)}; }
+MT_INLINE v16 v_set(float a)
+{
+  return (v16){_mm256_set1_ps(a), _mm256_set1_ps(a)};
+}
+MT_INLINE v16 v_load(const float *p)
+{
+  return (v16){_mm256_load_ps(p), _mm256_load_ps(p + 8)};
+}
 MT_INLINE void v_store(float *p, v16 x)
 {
   _mm256_store_ps(p, x.a);
   _mm256_store_ps(p + 8, x.b);
 }
-MT_INLINE v16 v_add(v16 x, v16 y) { return (v16){_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)}; }
-MT_INLINE v16 v_sub(v16 x, v16 y) { return (v16){_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)}; }
-MT_INLINE v16 v_mul(v16 x, v16 y) { return (v16){_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)}; }
-MT_INLINE v16 v_div(v16 x, v16 y) { return (v16){_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)}; }
-MT_INLINE v16 v_sqrt(v16 x) { return (v16){_mm256_sqrt_ps(x.a), _mm256_sqrt_ps(x.b)}; }
+MT_INLINE v16 v_add(v16 x, v16 y)
+{
+  return (v16){_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)};
+}
+MT_INLINE v16 v_sub(v16 x, v16 y)
+{
+  return (v16){_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)};
+}
+MT_INLINE v16 v_mul(v16 x, v16 y)
+{
+  return (v16){_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)};
+}
+MT_INLINE v16 v_div(v16 x, v16 y)
+{
+  return (v16){_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)};
+}
+MT_INLINE v16 v_sqrt(v16 x)
+{
+  return (v16){_mm256_sqrt_ps(x.a), _mm256_sqrt_ps(x.b)};
+}
 MT_INLINE v16 v_fma(v16 x, v16 y, v16 z)
 {
   return (v16){_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
@@ -174,19 +243,26 @@ MT_INLINE __m256 half_exponent(__m256 a)
   __m256i e = _mm256_srli_epi32(_mm256_castps_si256(a), 23);
   return _mm256_cvtepi32_ps(_mm256_sub_epi32(e, _mm256_set1_epi32(127)));
 }
-MT_INLINE v16 v_exponent(v16 x) { return (v16){half_exponent(x.a), half_exponent(x.b)}; }
+MT_INLINE v16 v_exponent(v16 x)
+{
+  return (v16){half_exponent(x.a), half_exponent(x.b)};
+}
 
 MT_INLINE __m256 half_significand(__m256 a)
 {
   __m256i bits = _mm256_and_si256(_mm256_castps_si256(a), _mm256_set1_epi32(0x7fffff));
   return _mm256_castsi256_ps(_mm256_or_si256(bits, _mm256_set1_epi32(0x3f800000)));
 }
-MT_INLINE v16 v_significand(v16 x) { return (v16){half_significand(x.a), half_significand(x.b)}; }
+MT_INLINE v16 v_significand(v16 x)
+{
+  return (v16){half_significand(x.a), half_significand(x.b)};
+}
 
 MT_INLINE float v_sum(v16 x)
 {
   __m256 half = _mm256_add_ps(x.a, x.b);
-  __m128 four = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+  __m128 four =
+      _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
   four = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
 }
@@ -195,18 +271,25 @@ MT_INLINE float v_sum(v16 x)
 MT_INLINE __m256 half_fold(v16 x, v16 y)
 {
   __m256 p = _mm256_add_ps(x.a, x.b), q = _mm256_add_ps(y.a, y.b);
-  return _mm256_add_ps(_mm256_permute2f128_ps(p, q, 0x20), _mm256_permute2f128_ps(p, q, 0x31));
+  return _mm256_add_ps(_mm256_permute2f128_ps(p, q, 0x20),
+                       _mm256_permute2f128_ps(p, q, 0x31));
 }
 
 MT_INLINE __m256 half_sums(const v16 *r) /* of rows 0-3 and 4-7 */
 {
   __m256 q[4];
   for (int j = 0; j < 4; j++) q[j] = half_fold(r[j], r[j + 4]);
-  __m256 low = _mm256_add_ps(_mm256_unpacklo_ps(q[0], q[1]), _mm256_unpackhi_ps(q[0], q[1]));
-  __m256 high = _mm256_add_ps(_mm256_unpacklo_ps(q[2], q[3]), _mm256_unpackhi_ps(q[2], q[3]));
-  return _mm256_add_ps(_mm256_shuffle_ps(low, high, 0x44), _mm256_shuffle_ps(low, high, 0xee));
+  __m256 low =
+      _mm256_add_ps(_mm256_unpacklo_ps(q[0], q[1]), _mm256_unpackhi_ps(q[0], q[1]));
+  __m256 high =
+      _mm256_add_ps(_mm256_unpacklo_ps(q[2], q[3]), _mm256_unpackhi_ps(q[2], q[3]));
+  return _mm256_add_ps(_mm256_shuffle_ps(low, high, 0x44),
+                       _mm256_shuffle_ps(low, high, 0xee));
 }
-MT_INLINE v16 v_sums(const v16 rows[16]) { return (v16){half_sums(rows), half_sums(rows + 8)}; }
+MT_INLINE v16 v_sums(const v16 rows[16])
+{
+  return (v16){half_sums(rows), half_sums(rows + 8)};
+}
 
 MT_INLINE void transpose8(__m256 r[8])
 {
@@ -261,7 +344,10 @@ MT_INLINE __m256 half_unit(__m256i a)
   __m256 x = _mm256_cvtepi32_ps(_mm256_srli_epi32(a, 8));
   return _mm256_fmadd_ps(x, _mm256_set1_ps(0x1p-24f), _mm256_set1_ps(0x1p-25f));
 }
-MT_INLINE v16 u_unit(v16u x) { return (v16){half_unit(x.a), half_unit(x.b)}; }
+MT_INLINE v16 u_unit(v16u x)
+{
+  return (v16){half_unit(x.a), half_unit(x.b)};
+}
 MT_INLINE void half_mul_wide(__m256i a, __m256i factor, __m256i *high, __m256i *low)
 {
   __m256i even = _mm256_mul_epu32(a, factor);
@@ -283,13 +369,34 @@ typedef float v16 __attribute__((vector_size(64)));
 typedef int32_t v16i __attribute__((vector_size(64)));
 typedef uint32_t v16u __attribute__((vector_size(64)));
 
-MT_INLINE v16 v_set(float a) { return (v16){a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a}; }
-MT_INLINE v16 v_load(const float *p) { return *(const v16 *)p; }
-MT_INLINE void v_store(float *p, v16 x) { *(v16 *)p = x; }
-MT_INLINE v16 v_add(v16 x, v16 y) { return x + y; }
-MT_INLINE v16 v_sub(v16 x, v16 y) { return x - y; }
-MT_INLINE v16 v_mul(v16 x, v16 y) { return x * y; }
-MT_INLINE v16 v_div(v16 x, v16 y) { return x / y; }
+MT_INLINE v16 v_set(float a)
+{
+  return (v16){a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a};
+}
+MT_INLINE v16 v_load(const float *p)
+{
+  return *(const v16 *)p;
+}
+MT_INLINE void v_store(float *p, v16 x)
+{
+  *(v16 *)p = x;
+}
+MT_INLINE v16 v_add(v16 x, v16 y)
+{
+  return x + y;
+}
+MT_INLINE v16 v_sub(v16 x, v16 y)
+{
+  return x - y;
+}
+MT_INLINE v16 v_mul(v16 x, v16 y)
+{
+  return x * y;
+}
+MT_INLINE v16 v_div(v16 x, v16 y)
+{
+  return x / y;
+}
 MT_INLINE v16 v_sqrt(v16 x)
 {
   for (int i = 0; i < 16; i++) x[i] = sqrtf(x[i]);
@@ -302,10 +409,19 @@ MT_INLINE v16 v_fma(v16 x, v16 y, v16 z)
   return z;
 }
 #else
-MT_INLINE v16 v_fma(v16 x, v16 y, v16 z) { return x * y + z; }
+MT_INLINE v16 v_fma(v16 x, v16 y, v16 z)
+{
+  return x * y + z;
+}
 #endif
-MT_INLINE v16 v_abs(v16 x) { return (v16)((v16u)x & 0x7fffffffu); }
-MT_INLINE v16 v_below(v16 x, v16 y, v16 z) { return (v16)((v16i)(x < y) & (v16i)z); }
+MT_INLINE v16 v_abs(v16 x)
+{
+  return (v16)((v16u)x & 0x7fffffffu);
+}
+MT_INLINE v16 v_below(v16 x, v16 y, v16 z)
+{
+  return (v16)((v16i)(x < y) & (v16i)z);
+}
 MT_INLINE v16 v_bits_add_left(v16 x, v16 y, int left)
 {
   return (v16)((v16u)x + ((v16u)y << left));
@@ -344,17 +460,24 @@ MT_INLINE void v_transpose(v16 r[16])
     }
 }
 
-MT_INLINE v16u u_set(uint32_t a) { return (v16u){0} + a; }
+MT_INLINE v16u u_set(uint32_t a)
+{
+  return (v16u){0} + a;
+}
 MT_INLINE v16u u_loadu(const uint32_t *p)
 {
   v16u x;
   memcpy(&x, p, sizeof x);
   return x;
 }
-MT_INLINE v16u u_xor(v16u x, v16u y) { return x ^ y; }
+MT_INLINE v16u u_xor(v16u x, v16u y)
+{
+  return x ^ y;
+}
 MT_INLINE v16 u_unit(v16u x)
 {
-  return v_fma(__builtin_convertvector((v16i)(x >> 8), v16), v_set(0x1p-24f), v_set(0x1p-25f));
+  return v_fma(__builtin_convertvector((v16i)(x >> 8), v16), v_set(0x1p-24f),
+               v_set(0x1p-25f));
 }
 MT_INLINE void u_mul_wide(v16u x, uint32_t b, v16u *high, v16u *low)
 {
