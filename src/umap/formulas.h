@@ -98,8 +98,8 @@ MT_DEVICE static inline float mt_umap_union(float there, float back, float mix_r
  * in proportion. share: its weight over the heaviest, in (0, 1]. */
 MT_DEVICE static inline bool mt_umap_acts(float share, int64_t epoch)
 {
-  double now = floor((double)epoch * share), before = floor((double)(epoch - 1) * share);
-  return epoch > 0 && now > before;
+  if (epoch <= 0) return false;
+  return (int64_t)((double)epoch * share) > (int64_t)((double)(epoch - 1) * share);
 }
 
 /* An epoch takes the edges in as many turns, so that pulls read positions that are not too
@@ -131,7 +131,8 @@ MT_DEVICE static inline float mt_umap_pull(float squared, float a, float b)
 {
   if (!(squared > 0.0f)) return 0.0f;
   float power = powf(squared, b);
-  return fmaxf(-2.0f * a * b * (power / squared) / (a * power + 1.0f), -FLT_MAX);
+  float pull = -2.0f * a * b * (power / squared) / (a * power + 1.0f);
+  return pull < -FLT_MAX ? -FLT_MAX : pull; /* tiny distances, small b */
 }
 
 /* Likewise of repulsion; >= 0. */
@@ -143,7 +144,7 @@ MT_DEVICE static inline float mt_umap_push(float squared, float a, float b, floa
 
 MT_DEVICE static inline float mt_umap_clip(float value)
 {
-  return fminf(fmaxf(value, -4.0f), 4.0f);
+  return value > 4.0f ? 4.0f : value < -4.0f ? -4.0f : value;
 }
 
 #endif
