@@ -22,13 +22,20 @@
 #include <string.h>
 #include <unistd.h>
 
-static mt_backend be = {.name = "cpu", .umap_graph = mt_cpu_umap_graph,
-                        .umap_start = mt_cpu_umap_start, .umap_epochs = mt_cpu_umap_epochs};
+static mt_backend be = {.name = "cpu",
+                        .umap_graph = mt_cpu_umap_graph,
+                        .umap_start = mt_cpu_umap_start,
+                        .umap_epochs = mt_cpu_umap_epochs};
 
-static const mt_umap_options usual = {
-    .n_components = 2, .min_dist = 0.1, .spread = 1.0, .learning_rate = 1.0,
-    .negative_sample_rate = 5, .repulsion_strength = 1.0, .set_op_mix_ratio = 1.0,
-    .local_connectivity = 1.0, .random_state = 42};
+static const mt_umap_options usual = {.n_components = 2,
+                                      .min_dist = 0.1,
+                                      .spread = 1.0,
+                                      .learning_rate = 1.0,
+                                      .negative_sample_rate = 5,
+                                      .repulsion_strength = 1.0,
+                                      .set_op_mix_ratio = 1.0,
+                                      .local_connectivity = 1.0,
+                                      .random_state = 42};
 
 /* ---- points and their neighbours ------------------------------------------------------ */
 
@@ -41,7 +48,8 @@ typedef struct {
 static points points_new(int64_t n, int64_t d)
 {
   points p = {.n = n, .d = d};
-  assert_int_equal(mt_memory_new(n * d, sizeof *p.rows, "rows", (void **)&p.rows), MT_OK);
+  assert_int_equal(mt_memory_new(n * d, sizeof *p.rows, "rows", (void **)&p.rows),
+                   MT_OK);
   return p;
 }
 
@@ -89,13 +97,14 @@ static points blobs(int64_t n, int64_t d, int64_t parts, double apart, int64_t k
 {
   points p = points_new(n, d);
   for (int64_t at = 0; at < n * d; at++)
-    p.rows[at] = (float)(noise(at) + apart * noise(1000000 + at / d % parts * d + at % d));
+    p.rows[at] =
+        (float)(noise(at) + apart * noise(1000000 + at / d % parts * d + at % d));
   find_neighbors(&p, k);
   return p;
 }
 
-static mt_status lay_out(const mt_comm *comm, const mt_umap_options *options, const points *p,
-                         float *positions, mt_umap_result *result)
+static mt_status lay_out(const mt_comm *comm, const mt_umap_options *options,
+                         const points *p, float *positions, mt_umap_result *result)
 {
   mt_rows rows = mt_rows_memory(p->n, p->d, p->rows);
   int64_t first = mt_part_first(p->n, comm->size, comm->rank);
@@ -147,7 +156,8 @@ static void test_curve(void **state)
   FILE *file = open_fixture("umap-curve.txt");
   double min_dist, spread, expected[2], found[2];
   int cases = 0;
-  while (fscanf(file, "%lf %lf %lf %lf", &min_dist, &spread, &expected[0], &expected[1]) == 4) {
+  while (fscanf(file, "%lf %lf %lf %lf", &min_dist, &spread, &expected[0],
+                &expected[1]) == 4) {
     mt_umap_fit_ab(min_dist, spread, &found[0], &found[1]);
     MT_TEST_CLOSE(found, expected, 2, 1e-4, 0.0);
     cases++;
@@ -174,12 +184,13 @@ static float *dense_graph(const mt_graph *graph)
   return dense;
 }
 
-static float *make_graph(const mt_umap_options *options, const points *p, mt_graph *graph)
+static float *make_graph(const mt_umap_options *options, const points *p,
+                         mt_graph *graph)
 {
   int64_t first = mt_part_first(p->n, mt_test_world.size, mt_test_world.rank);
   assert_int_equal(mt_cpu_umap_graph(&be, &mt_test_world, options, p->n, p->k,
-                                     p->indices + first * p->k, p->distances + first * p->k,
-                                     graph),
+                                     p->indices + first * p->k,
+                                     p->distances + first * p->k, graph),
                    MT_OK);
   return dense_graph(graph);
 }
@@ -210,7 +221,8 @@ static void test_graph_fixture(void **state)
     }
     float *found = make_graph(&options, &p, &graph);
     MT_TEST_CLOSE(found, expected, n * n, 0.0, 1e-5);
-    for (int64_t at = 0; at < n * n; at++) assert_true((found[at] > 0) == (expected[at] > 0));
+    for (int64_t at = 0; at < n * n; at++)
+      assert_true((found[at] > 0) == (expected[at] > 0));
     mt_graph_destroy(&graph);
     points_free(&p);
     free(found);
@@ -266,7 +278,8 @@ static double furthest(int64_t n, const float *positions)
     center[c] = axis[n / 2];
   }
   for (int64_t i = 0; i < n; i++)
-    most = fmax(most, hypot(positions[i * 2] - center[0], positions[i * 2 + 1] - center[1]));
+    most = fmax(most,
+                hypot(positions[i * 2] - center[0], positions[i * 2 + 1] - center[1]));
   free(axis);
   return most;
 }
@@ -281,7 +294,8 @@ static void test_quality(void **state)
   long long n, d;
   double expected[3];
   int cases = 0;
-  while (fscanf(file, "%lld %lld %lf %lf %lf", &n, &d, &expected[0], &expected[1], &expected[2]) == 5) {
+  while (fscanf(file, "%lld %lld %lf %lf %lf", &n, &d, &expected[0], &expected[1],
+                &expected[2]) == 5) {
     points p = points_new(n, d);
     double mean[2] = {0.0, 0.0}, most = 0.0, one[2];
     float *positions = calloc((size_t)n * 2, sizeof *positions);
@@ -294,18 +308,21 @@ static void test_quality(void **state)
       mt_umap_options options = usual;
       mt_umap_result result;
       options.random_state = seed;
-      assert_int_equal(lay_out(&mt_test_world, &options, &p, positions, &result), MT_OK);
+      assert_int_equal(lay_out(&mt_test_world, &options, &p, positions, &result),
+                       MT_OK);
       quality(&p, positions, one);
       for (int q = 0; q < 2; q++) mean[q] += one[q] / 5.0;
       most = fmax(most, furthest(n, positions));
     }
     if (getenv("MT_TEST_SHOW") != NULL)
-      print_message("%lld points: trustworthiness %.4f (umap-learn %.4f), kept %.4f (%.4f), "
-                    "furthest %.2f (%.2f)\n",
-                    n, mean[0], expected[0], mean[1], expected[1], most, expected[2]);
+      print_message(
+          "%lld points: trustworthiness %.4f (umap-learn %.4f), kept %.4f (%.4f), "
+          "furthest %.2f (%.2f)\n",
+          n, mean[0], expected[0], mean[1], expected[1], most, expected[2]);
     assert_true(mean[0] >= expected[0] - 0.01);
     assert_true(mean[1] >= expected[1] - 0.01);
-    assert_true(most <= 1.1 * expected[2]); /* the most of five draws varies by as much */
+    assert_true(most <=
+                1.1 * expected[2]); /* the most of five draws varies by as much */
     points_free(&p);
     free(positions);
     cases++;
@@ -328,11 +345,13 @@ static void test_graph(void **state)
     options.local_connectivity = local[c];
     options.set_op_mix_ratio = mix[c];
     float *found = make_graph(&options, &p, &graph);
-    assert_int_equal(mt_umap_graph_ref(&options, p.n, p.k, p.indices, p.distances, expected),
-                     MT_OK);
-    MT_TEST_CLOSE(found, expected, p.n * p.n, 0.0, 5e-5); /* the bisection's tolerance */
+    assert_int_equal(
+        mt_umap_graph_ref(&options, p.n, p.k, p.indices, p.distances, expected), MT_OK);
+    MT_TEST_CLOSE(found, expected, p.n * p.n, 0.0,
+                  5e-5); /* the bisection's tolerance */
     for (int64_t i = 0; i < p.n; i++)
-      for (int64_t j = 0; j < i; j++) assert_true(found[i * p.n + j] == found[j * p.n + i]);
+      for (int64_t j = 0; j < i; j++)
+        assert_true(found[i * p.n + j] == found[j * p.n + i]);
     mt_graph_destroy(&graph);
     free(found);
     free(expected);
@@ -348,12 +367,15 @@ static void test_bad_neighbors(void **state)
   mt_umap_result result;
   mt_log_replicated(true);
   p.indices[5] = 20;
-  assert_int_equal(lay_out(&mt_test_world, &usual, &p, positions, &result), MT_ERR_INPUT);
+  assert_int_equal(lay_out(&mt_test_world, &usual, &p, positions, &result),
+                   MT_ERR_INPUT);
   p.indices[5] = 5 / 3; /* itself */
-  assert_int_equal(lay_out(&mt_test_world, &usual, &p, positions, &result), MT_ERR_INPUT);
+  assert_int_equal(lay_out(&mt_test_world, &usual, &p, positions, &result),
+                   MT_ERR_INPUT);
   p.indices[5] = 0;
   p.distances[50] = NAN;
-  assert_int_equal(lay_out(&mt_test_world, &usual, &p, positions, &result), MT_ERR_INPUT);
+  assert_int_equal(lay_out(&mt_test_world, &usual, &p, positions, &result),
+                   MT_ERR_INPUT);
   mt_log_replicated(false);
   points_free(&p);
 }
@@ -395,7 +417,8 @@ static void test_components(void **state)
       p.distances[i] = 1.0f;
     }
     free(make_graph(&usual, &p, &graph));
-    assert_int_equal(mt_graph_components(&mt_test_world, &graph, labels, &count), MT_OK);
+    assert_int_equal(mt_graph_components(&mt_test_world, &graph, labels, &count),
+                     MT_OK);
     assert_int_equal(count, step);
     for (int64_t i = 0; i < n; i++) assert_int_equal(labels[i], i % step);
     mt_graph_destroy(&graph);
@@ -417,12 +440,14 @@ static void test_epochs(void **state)
     options.n_epochs = 12;
     options.learning_rate = 0.05;
     options.negative_sample_rate = 3;
-    for (int at = 0; at < 150; at++) expected[at] = found[at] = (float)(3.0 * noise(500 + at));
+    for (int at = 0; at < 150; at++)
+      expected[at] = found[at] = (float)(3.0 * noise(500 + at));
     free(make_graph(&options, &p, &graph));
     assert_int_equal(mt_graph_prune(&mt_test_world, options.n_epochs, &graph), MT_OK);
     float *weights = dense_graph(&graph);
     assert_int_equal(mt_umap_epochs_ref(&options, p.n, weights, expected), MT_OK);
-    assert_int_equal(mt_cpu_umap_epochs(&be, &mt_test_world, &options, &graph, found), MT_OK);
+    assert_int_equal(mt_cpu_umap_epochs(&be, &mt_test_world, &options, &graph, found),
+                     MT_OK);
     MT_TEST_CLOSE(found, expected, p.n * dims, 1e-3, 1e-3);
     mt_graph_destroy(&graph);
     points_free(&p);
@@ -461,8 +486,9 @@ static mt_status apply_dense(const mt_comm *comm, const mt_operator *op, int64_t
 }
 
 /* Each vector v with its reference u, up to the sign: |v - u|, and the value. */
-static void check_pairs(int64_t n, int64_t k, const double *values, const double *vectors,
-                        const double *all_values, const double *all, double tolerance)
+static void check_pairs(int64_t n, int64_t k, const double *values,
+                        const double *vectors, const double *all_values,
+                        const double *all, double tolerance)
 {
   for (int64_t c = 0; c < k; c++) {
     const double *expected = all + (n - 1 - c) * n;
@@ -489,10 +515,11 @@ static void test_eigen(void **state)
     for (int64_t i = 0; i < n; i++)
       for (int64_t j = i; j < n && j < i + 4; j++)
         a[i * n + j] = a[j * n + i] = 0.3 * noise(9000 + i * 4 + j - i);
-    mt_operator op = {.n = n, .firsts = firsts, .low = -3.0, .context = a,
-                      .apply = apply_dense};
-    assert_int_equal(mt_eigen_largest(&mt_test_world, &op, K, 1e-9, 1, values, vectors,
-                                      &residual), MT_OK);
+    mt_operator op = {
+        .n = n, .firsts = firsts, .low = -3.0, .context = a, .apply = apply_dense};
+    assert_int_equal(
+        mt_eigen_largest(&mt_test_world, &op, K, 1e-9, 1, values, vectors, &residual),
+        MT_OK);
     assert_true(residual <= 1e-9);
     solve_dense((int)n, a, all_values);
     check_pairs(n, K, values, vectors, all_values, a, 1e-5);
@@ -519,13 +546,15 @@ static void test_spectral(void **state)
       a[at] = weights[at] / sqrt(degrees[at / n] * degrees[at % n]);
     solve_dense((int)n, a, values);
     assert_true(values[n - 2] < 0.9999); /* connected */
-    assert_int_equal(mt_umap_spectral(&mt_test_world, &usual, MT_METRIC_EUCLIDEAN, &graph,
-                                      &rows, layout), MT_OK);
+    assert_int_equal(mt_umap_spectral(&mt_test_world, &usual, MT_METRIC_EUCLIDEAN,
+                                      &graph, &rows, layout),
+                     MT_OK);
     for (int64_t at = 0; at < n * 2; at++) length[at % 2] += layout[at] * layout[at];
     for (int64_t at = 0; at < n * 2; at++) layout[at] /= sqrt(length[at % 2]);
     top[0] = values[n - 2];
     top[1] = values[n - 3];
-    memmove(values + 1, values, (size_t)(n - 1) * sizeof *values); /* the second is first */
+    memmove(values + 1, values,
+            (size_t)(n - 1) * sizeof *values); /* the second is first */
     memmove(a + n, a, (size_t)((n - 1) * n) * sizeof *a);
     check_pairs(n, 2, top, layout, values, a, 1e-3);
     mt_graph_destroy(&graph);
@@ -550,7 +579,8 @@ static void test_pca(void **state)
     for (int64_t at = 0; at < n * 5; at++) mean[at % 5] += p.rows[at] / (double)n;
     for (int64_t i = 0; i < n; i++)
       for (int at = 0; at < 25; at++)
-        cov[at] += (p.rows[i * 5 + at / 5] - mean[at / 5]) * (p.rows[i * 5 + at % 5] - mean[at % 5]);
+        cov[at] += (p.rows[i * 5 + at / 5] - mean[at / 5]) *
+                   (p.rows[i * 5 + at % 5] - mean[at % 5]);
     solve_dense(5, cov, values);
     for (int c = 0; c < 2; c++) {
       double dot = 0.0, *found = calloc((size_t)n, 8), *expected = calloc((size_t)n, 8);
@@ -595,7 +625,8 @@ static void test_few_points(void **state)
       for (int64_t dims = 1; dims <= 3; dims++) {
         mt_umap_options options = usual;
         points p = blobs(n, 3, 1, 0.0, 14);
-        options.init = (mt_umap_init[]){MT_INIT_SPECTRAL, MT_INIT_PCA, MT_INIT_RANDOM}[init];
+        options.init =
+            (mt_umap_init[]){MT_INIT_SPECTRAL, MT_INIT_PCA, MT_INIT_RANDOM}[init];
         options.n_components = dims;
         options.n_epochs = 5;
         mt_umap_result result = check_layout(&options, &p, NULL);
@@ -672,7 +703,8 @@ static void test_hub(void **state)
   (void)state;
   mt_umap_options options = usual;
   points p = points_new(300, 299);
-  for (int64_t i = 1; i < p.n; i++) p.rows[i * p.d + i - 1] = 1.0f + 1e-3f * (float)(i % 7);
+  for (int64_t i = 1; i < p.n; i++)
+    p.rows[i * p.d + i - 1] = 1.0f + 1e-3f * (float)(i % 7);
   find_neighbors(&p, 14);
   options.n_epochs = 60;
   float *positions;
@@ -684,9 +716,12 @@ static void test_hub(void **state)
 
 /* ---- the stage ------------------------------------------------------------------------ */
 
-static const mt_dataset matrix_set = {"/matrix", MT_FLOAT32, "rows", "1", {"topic", "term"}};
-static const mt_dataset indices_set = {"/indices", MT_INT64, "neighbours", "1", {"topic", "neighbour"}};
-static const mt_dataset distances_set = {"/distances", MT_FLOAT32, "distances", "1", {"topic", "neighbour"}};
+static const mt_dataset matrix_set = {
+    "/matrix", MT_FLOAT32, "rows", "1", {"topic", "term"}};
+static const mt_dataset indices_set = {
+    "/indices", MT_INT64, "neighbours", "1", {"topic", "neighbour"}};
+static const mt_dataset distances_set = {
+    "/distances", MT_FLOAT32, "distances", "1", {"topic", "neighbour"}};
 
 static void write_inputs(const char *folder, const points *p)
 {
@@ -698,12 +733,18 @@ static void write_inputs(const char *folder, const points *p)
   char path[100];
   snprintf(path, sizeof path, "%s/topics.h5", folder);
   assert_int_equal(mt_store_create(world, path, &made_by, &file), MT_OK);
-  assert_int_equal(mt_store_write(world, file, &matrix_set, own, p->d, p->rows + first * p->d), MT_OK);
+  assert_int_equal(
+      mt_store_write(world, file, &matrix_set, own, p->d, p->rows + first * p->d),
+      MT_OK);
   assert_int_equal(mt_store_commit(world, &file), MT_OK);
   snprintf(path, sizeof path, "%s/knn.h5", folder);
   assert_int_equal(mt_store_create(world, path, &made_by, &file), MT_OK);
-  assert_int_equal(mt_store_write(world, file, &indices_set, own, p->k, p->indices + first * p->k), MT_OK);
-  assert_int_equal(mt_store_write(world, file, &distances_set, own, p->k, p->distances + first * p->k), MT_OK);
+  assert_int_equal(
+      mt_store_write(world, file, &indices_set, own, p->k, p->indices + first * p->k),
+      MT_OK);
+  assert_int_equal(mt_store_write(world, file, &distances_set, own, p->k,
+                                  p->distances + first * p->k),
+                   MT_OK);
   assert_int_equal(mt_store_commit(world, &file), MT_OK);
 }
 
@@ -716,7 +757,8 @@ static void test_stage(void **state)
   mt_stage_result result = {0};
   mt_file *file = NULL;
   points p = blobs(80, 6, 3, 1.0, 14);
-  float *expected = calloc((size_t)p.n * 2, sizeof *expected), *found = calloc((size_t)p.n * 2, sizeof *found);
+  float *expected = calloc((size_t)p.n * 2, sizeof *expected),
+        *found = calloc((size_t)p.n * 2, sizeof *found);
   mt_umap_result outcome;
   int64_t epochs = 0;
   double a = 0.0;
@@ -731,7 +773,8 @@ static void test_stage(void **state)
   assert_int_equal(mt_stage_umap.fingerprint(&run, &made_by), MT_OK);
   assert_int_equal(mt_stage_umap.work(&mt_test_world, &run, &made_by, &result), MT_OK);
   assert_int_equal(result.rows, p.n);
-  assert_int_equal(lay_out(&mt_test_world, &parameters.umap, &p, expected, &outcome), MT_OK);
+  assert_int_equal(lay_out(&mt_test_world, &parameters.umap, &p, expected, &outcome),
+                   MT_OK);
   snprintf(path, sizeof path, "%s/umap.h5", folder);
   assert_int_equal(mt_store_open(path, &file), MT_OK);
   assert_int_equal(mt_store_read(file, "/embedding", MT_FLOAT32, 0, p.n, found), MT_OK);
@@ -775,26 +818,16 @@ static void test_stop(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_curve),
-    cmocka_unit_test(test_graph_fixture),
-    cmocka_unit_test(test_quality),
-    cmocka_unit_test(test_graph),
-    cmocka_unit_test(test_bad_neighbors),
-    cmocka_unit_test(test_prune),
-    cmocka_unit_test(test_components),
-    cmocka_unit_test(test_epochs),
-    cmocka_unit_test(test_eigen),
-    cmocka_unit_test(test_spectral),
-    cmocka_unit_test(test_pca),
-    cmocka_unit_test(test_same_bits),
-    cmocka_unit_test(test_few_points),
-    cmocka_unit_test(test_identical_rows),
-    cmocka_unit_test(test_duplicates),
-    cmocka_unit_test(test_pairs),
-    cmocka_unit_test(test_disconnected),
-    cmocka_unit_test(test_hub),
-    cmocka_unit_test(test_stage),
-    cmocka_unit_test(test_stop),
+    cmocka_unit_test(test_curve),         cmocka_unit_test(test_graph_fixture),
+    cmocka_unit_test(test_quality),       cmocka_unit_test(test_graph),
+    cmocka_unit_test(test_bad_neighbors), cmocka_unit_test(test_prune),
+    cmocka_unit_test(test_components),    cmocka_unit_test(test_epochs),
+    cmocka_unit_test(test_eigen),         cmocka_unit_test(test_spectral),
+    cmocka_unit_test(test_pca),           cmocka_unit_test(test_same_bits),
+    cmocka_unit_test(test_few_points),    cmocka_unit_test(test_identical_rows),
+    cmocka_unit_test(test_duplicates),    cmocka_unit_test(test_pairs),
+    cmocka_unit_test(test_disconnected),  cmocka_unit_test(test_hub),
+    cmocka_unit_test(test_stage),         cmocka_unit_test(test_stop),
 };
 
 MT_TEST_MAIN(tests)

@@ -83,8 +83,8 @@ static inline int64_t draw_point(const mt_epoch *now, int64_t point, int64_t dra
 {
   if (draw % 2 == 0)
     mt_random_words(now->seed, MT_STREAM_UMAP_NEGATIVE, (uint64_t)point,
-                    (uint32_t)(now->epoch * MT_UMAP_TURNS + now->turn), (uint32_t)(draw / 2),
-                    words);
+                    (uint32_t)(now->epoch * MT_UMAP_TURNS + now->turn),
+                    (uint32_t)(draw / 2), words);
   const uint32_t *pair = words + draw % 2 * 2;
   return mt_random_below_of(pair[0], pair[1], now->n);
 }
@@ -160,14 +160,15 @@ done:
   return status;
 }
 
-static mt_status make_room(const mt_comm *comm, int64_t n, int64_t dims, size_t **bytes_out,
-                           float **next_out)
+static mt_status make_room(const mt_comm *comm, int64_t n, int64_t dims,
+                           size_t **bytes_out, float **next_out)
 {
   mt_status status = MT_OK;
   size_t *bytes = NULL;
   MT_NEW(bytes, comm->size);
-  MT_TRY(mt_memory_new(2 * mt_part_count(n, comm->size, comm->rank) * dims, sizeof(float),
-                       "new positions", (void **)next_out)); /* and as many to work with */
+  MT_TRY(mt_memory_new(2 * mt_part_count(n, comm->size, comm->rank) * dims,
+                       sizeof(float), "new positions",
+                       (void **)next_out)); /* and as many to work with */
   for (int r = 0; r < comm->size; r++)
     bytes[r] = (size_t)(mt_part_count(n, comm->size, r) * dims) * sizeof(float);
   *bytes_out = bytes;
@@ -183,8 +184,11 @@ mt_status mt_cpu_umap_epochs(mt_backend *be, const mt_comm *comm,
 {
   mt_status status = MT_OK;
   int64_t n_epochs = mt_umap_n_epochs(options, graph->n);
-  mt_epoch now = {.n = graph->n, .first = graph->first, .local = graph->local,
-                  .dims = options->n_components, .positions = positions,
+  mt_epoch now = {.n = graph->n,
+                  .first = graph->first,
+                  .local = graph->local,
+                  .dims = options->n_components,
+                  .positions = positions,
                   .strength = (float)options->repulsion_strength,
                   .negatives = options->negative_sample_rate,
                   .seed = (uint32_t)options->random_state};

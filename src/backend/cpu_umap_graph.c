@@ -18,11 +18,15 @@ static mt_status check_neighbors(int64_t n, int64_t k, int64_t first, int64_t lo
   for (int64_t at = 0; at < local * k; at++) {
     long long i = first + at / k, j = indices[at];
     if (j < 0 || j >= n || j == i)
-      return mt_fail(MT_ERR_INPUT, "row %lld has row %lld as a neighbour: allowed are 0 to "
-                                   "%lld without the row itself", i, j, (long long)n - 1);
+      return mt_fail(MT_ERR_INPUT,
+                     "row %lld has row %lld as a neighbour: allowed are 0 to "
+                     "%lld without the row itself",
+                     i, j, (long long)n - 1);
     if (!(distances[at] >= 0.0f && distances[at] <= FLT_MAX))
-      return mt_fail(MT_ERR_INPUT, "row %lld is at distance %g from row %lld: it must be 0 "
-                                   "or more and finite", i, (double)distances[at], j);
+      return mt_fail(MT_ERR_INPUT,
+                     "row %lld is at distance %g from row %lld: it must be 0 "
+                     "or more and finite",
+                     i, (double)distances[at], j);
   }
   return MT_OK;
 }
@@ -73,7 +77,8 @@ static mt_status address_links(const mt_comm *comm, int64_t n, int64_t k,
 
   MT_NEW(at, comm->size + 1);
   MT_NEW(links, count);
-  for (int64_t e = 0; e < count; e++) at[mt_part_owner(n, comm->size, indices[e]) + 1]++;
+  for (int64_t e = 0; e < count; e++)
+    at[mt_part_owner(n, comm->size, indices[e]) + 1]++;
   for (int r = 0; r < comm->size; r++) {
     bytes_out[r] = (size_t)at[r + 1] * sizeof *links;
     at[r + 1] += at[r];
@@ -101,7 +106,8 @@ static mt_status exchange_links(const mt_comm *comm, int64_t n, int64_t k,
   MT_TRY(mt_agree(comm, mt_memory_new(2 * (int64_t)comm->size, sizeof *send_bytes,
                                       "message sizes", (void **)&send_bytes)));
   recv_bytes = send_bytes + comm->size;
-  MT_TRY(mt_agree(comm, address_links(comm, n, k, indices, strengths, send_bytes, &send)));
+  MT_TRY(
+      mt_agree(comm, address_links(comm, n, k, indices, strengths, send_bytes, &send)));
   MT_TRY(mt_alltoall_sizes(comm, send_bytes, recv_bytes));
   for (int r = 0; r < comm->size; r++) total += recv_bytes[r];
   MT_TRY(mt_agree(comm, mt_memory_new((int64_t)total, 1, "links", (void **)&received)));
@@ -148,14 +154,15 @@ static mt_status group_links(const mt_graph *graph, int64_t k, const int64_t *in
   int64_t *row_at = NULL;
   mt_link *links = NULL;
 
-  MT_NEW(row_at, graph->local + 2); /* filling moves each row's begin to the next one's */
+  MT_NEW(row_at,
+         graph->local + 2); /* filling moves each row's begin to the next one's */
   MT_NEW(links, graph->local * k + n_received);
   for (int64_t i = 0; i < graph->local; i++) row_at[i + 2] = k;
   for (int64_t e = 0; e < n_received; e++) row_at[received[e].row - graph->first + 2]++;
   for (int64_t i = 0; i < graph->local; i++) row_at[i + 2] += row_at[i + 1];
   for (int64_t e = 0; e < graph->local * k; e++)
-    links[row_at[e / k + 1]++] = (mt_link){.row = graph->first + e / k,
-                                           .column = indices[e], .there = strengths[e]};
+    links[row_at[e / k + 1]++] = (mt_link){
+        .row = graph->first + e / k, .column = indices[e], .there = strengths[e]};
   for (int64_t e = 0; e < n_received; e++)
     links[row_at[received[e].row - graph->first + 1]++] = received[e];
   *row_at_out = row_at;
@@ -193,14 +200,16 @@ done:
   return status;
 }
 
-static mt_status build_rows(const mt_umap_options *options, int64_t k, const int64_t *indices,
-                            const float *strengths, int64_t n_received,
-                            const mt_link *received, mt_graph *graph)
+static mt_status build_rows(const mt_umap_options *options, int64_t k,
+                            const int64_t *indices, const float *strengths,
+                            int64_t n_received, const mt_link *received,
+                            mt_graph *graph)
 {
   mt_status status = MT_OK;
   int64_t *row_at = NULL;
   mt_link *links = NULL;
-  MT_TRY(group_links(graph, k, indices, strengths, n_received, received, &row_at, &links));
+  MT_TRY(
+      group_links(graph, k, indices, strengths, n_received, received, &row_at, &links));
   MT_TRY(fill_graph((float)options->set_op_mix_ratio, row_at, links, graph));
 done:
   free(row_at);
@@ -214,7 +223,8 @@ mt_status mt_cpu_umap_graph(mt_backend *be, const mt_comm *comm,
                             mt_graph *graph_out)
 {
   mt_status status = MT_OK;
-  mt_graph graph = {.n = n, .first = mt_part_first(n, comm->size, comm->rank),
+  mt_graph graph = {.n = n,
+                    .first = mt_part_first(n, comm->size, comm->rank),
                     .local = mt_part_count(n, comm->size, comm->rank)};
   double mean = 0.0;
   float *strengths = NULL;
@@ -222,14 +232,16 @@ mt_status mt_cpu_umap_graph(mt_backend *be, const mt_comm *comm,
   int64_t n_received = 0;
   (void)be;
 
-  MT_TRY(mt_agree(comm, check_neighbors(n, k, graph.first, graph.local, indices, distances)));
+  MT_TRY(mt_agree(comm,
+                  check_neighbors(n, k, graph.first, graph.local, indices, distances)));
   MT_TRY(mean_distance(comm, n, k, graph.local, distances, &mean));
   MT_TRY(mt_agree(comm, mt_memory_new(graph.local * k, sizeof *strengths, "strengths",
                                       (void **)&strengths)));
-  compute_strengths(options->local_connectivity, mean, k, graph.local, distances, strengths);
+  compute_strengths(options->local_connectivity, mean, k, graph.local, distances,
+                    strengths);
   MT_TRY(exchange_links(comm, n, k, indices, strengths, &received, &n_received));
-  MT_TRY(mt_agree(comm, build_rows(options, k, indices, strengths, n_received, received,
-                                   &graph)));
+  MT_TRY(mt_agree(
+      comm, build_rows(options, k, indices, strengths, n_received, received, &graph)));
   *graph_out = graph;
   graph = (mt_graph){0};
 done:

@@ -16,11 +16,11 @@ enum {
   SWEEPS = 60,       /* of Jacobi's method */
 };
 
-void dsyevr_(const char *jobz, const char *range, const char *uplo, const int *n, double *a,
-             const int *lda, const double *vl, const double *vu, const int *il, const int *iu,
-             const double *abstol, int *found, double *w, double *z, const int *ldz,
-             int *isuppz, double *work, const int *lwork, int *iwork, const int *liwork,
-             int *info);
+void dsyevr_(const char *jobz, const char *range, const char *uplo, const int *n,
+             double *a, const int *lda, const double *vl, const double *vu,
+             const int *il, const int *iu, const double *abstol, int *found, double *w,
+             double *z, const int *ldz, int *isuppz, double *work, const int *lwork,
+             int *iwork, const int *liwork, int *info);
 
 /* ---- vectors: (n, m) row-major, whole on every rank ---------------------------------- */
 
@@ -29,7 +29,8 @@ static mt_status share(const mt_comm *comm, const mt_operator *op, int64_t m, do
 {
   mt_status status = MT_OK;
   size_t *bytes = NULL;
-  MT_TRY(mt_agree(comm, mt_memory_new(comm->size, sizeof *bytes, "sizes", (void **)&bytes)));
+  MT_TRY(mt_agree(comm,
+                  mt_memory_new(comm->size, sizeof *bytes, "sizes", (void **)&bytes)));
   for (int r = 0; r < comm->size; r++)
     bytes[r] = (size_t)((op->firsts[r + 1] - op->firsts[r]) * m) * sizeof *x;
   MT_TRY(mt_allgatherv(comm, bytes, x));
@@ -39,8 +40,9 @@ done:
 }
 
 /* y = scale (A x - shift x) - back y, y then shared. work: (own rows, m). */
-static mt_status multiply(const mt_comm *comm, const mt_operator *op, int64_t m, double scale,
-                          double shift, double back, const double *x, double *work, double *y)
+static mt_status multiply(const mt_comm *comm, const mt_operator *op, int64_t m,
+                          double scale, double shift, double back, const double *x,
+                          double *work, double *y)
 {
   mt_status status = MT_OK;
   int64_t first = op->firsts[comm->rank], own = op->firsts[comm->rank + 1] - first;
@@ -66,22 +68,25 @@ static void block_product(int64_t p, int64_t q, int64_t rows, const double *x,
 }
 
 /* out (p, q) = x^T y; x (n, p), y (n, q). Blocks are spread over ranks and added in order. */
-static mt_status inner(const mt_comm *comm, int64_t n, int64_t p, int64_t q, const double *x,
-                       const double *y, double *out)
+static mt_status inner(const mt_comm *comm, int64_t n, int64_t p, int64_t q,
+                       const double *x, const double *y, double *out)
 {
   mt_status status = MT_OK;
   int64_t blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;
   double *parts = NULL;
   size_t *bytes = NULL;
 
-  MT_TRY(mt_agree(comm, mt_memory_new(blocks * p * q, sizeof *parts, "sums", (void **)&parts)));
-  MT_TRY(mt_agree(comm, mt_memory_new(comm->size, sizeof *bytes, "sizes", (void **)&bytes)));
+  MT_TRY(mt_agree(
+      comm, mt_memory_new(blocks * p * q, sizeof *parts, "sums", (void **)&parts)));
+  MT_TRY(mt_agree(comm,
+                  mt_memory_new(comm->size, sizeof *bytes, "sizes", (void **)&bytes)));
   for (int r = 0; r < comm->size; r++)
     bytes[r] = (size_t)(mt_part_count(blocks, comm->size, r) * p * q) * sizeof *parts;
 #pragma omp parallel for schedule(static)
   for (int64_t b = mt_part_first(blocks, comm->size, comm->rank);
        b < mt_part_first(blocks, comm->size, comm->rank + 1); b++) {
-    int64_t first = b * BLOCK_ROWS, rows = n - first < BLOCK_ROWS ? n - first : BLOCK_ROWS;
+    int64_t first = b * BLOCK_ROWS,
+            rows = n - first < BLOCK_ROWS ? n - first : BLOCK_ROWS;
     block_product(p, q, rows, x + first * p, y + first * q, parts + b * p * q);
   }
   MT_TRY(mt_allgatherv(comm, bytes, parts));
@@ -105,8 +110,8 @@ static void transform(int64_t n, int64_t m, const double *t, double *row, double
   }
 }
 
-static void random_column(int64_t n, int64_t m, int64_t column, uint32_t seed, uint32_t step,
-                          double *x)
+static void random_column(int64_t n, int64_t m, int64_t column, uint32_t seed,
+                          uint32_t step, double *x)
 {
   for (int64_t i = 0; i < n; i++)
     x[i * m + column] =
@@ -197,12 +202,12 @@ static void jacobi(int64_t m, double *a, double *values, double *v)
 /* ---- subspace iteration ------------------------------------------------------------- */
 
 typedef struct {
-  int64_t m;                /* vectors carried along */
-  double *x, *y, *z;        /* (n, m) */
-  double *work;             /* (own rows, m) */
-  double *gram, *v;         /* (m, m) */
-  double *values, *row;     /* (m) */
-  uint32_t seed, fresh;     /* fresh: columns that were drawn anew so far */
+  int64_t m;            /* vectors carried along */
+  double *x, *y, *z;    /* (n, m) */
+  double *work;         /* (own rows, m) */
+  double *gram, *v;     /* (m, m) */
+  double *values, *row; /* (m) */
+  uint32_t seed, fresh; /* fresh: columns that were drawn anew so far */
 } mt_subspace;
 
 static void subspace_destroy(mt_subspace *s)
@@ -263,7 +268,8 @@ static int64_t whiten(int64_t m, double *gram, double *values, double *scale, do
 
 /* Makes the columns of x orthonormal and free of the known vector; lost ones are drawn
  * anew. */
-static mt_status orthonormalize(const mt_comm *comm, const mt_operator *op, mt_subspace *s)
+static mt_status orthonormalize(const mt_comm *comm, const mt_operator *op,
+                                mt_subspace *s)
 {
   mt_status status = MT_OK;
   for (int pass = 0; pass < 8; pass++) {
@@ -299,8 +305,8 @@ done:
 }
 
 /* Largest |A v - w v| of the first k, over the largest |w|. */
-static mt_status measure(const mt_comm *comm, const mt_operator *op, int64_t k, mt_subspace *s,
-                         double *residual_out)
+static mt_status measure(const mt_comm *comm, const mt_operator *op, int64_t k,
+                         mt_subspace *s, double *residual_out)
 {
   double worst = 0.0, scale = fmax(fabs(s->values[0]), fabs(s->values[s->m - 1]));
   for (int64_t i = 0; i < op->n; i++)
@@ -324,8 +330,8 @@ static mt_status filter(const mt_comm *comm, const mt_operator *op, mt_subspace 
   MT_TRY(multiply(comm, op, s->m, sigma_1 / half, center, 0.0, s->x, s->work, s->y));
   for (int degree = 2; degree <= DEGREE; degree++) {
     double next = 1.0 / (2.0 / sigma_1 - sigma);
-    MT_TRY(multiply(comm, op, s->m, 2.0 * next / half, center, sigma * next, s->y, s->work,
-                    s->x));
+    MT_TRY(multiply(comm, op, s->m, 2.0 * next / half, center, sigma * next, s->y,
+                    s->work, s->x));
     double *keep = s->x;
     s->x = s->y;
     s->y = keep;
@@ -402,8 +408,8 @@ static mt_status solve_lapack(int64_t rows, int64_t k, double *a, double *values
   MT_NEW(support, 2 * (int64_t)n);
   MT_NEW(w, n);
   openblas_set_num_threads(1); /* more would change the bits */
-  dsyevr_("V", "I", "U", &n, a, &n, &nothing, &nothing, &lowest, &n, &nothing, &found, w,
-          vectors, &n, support, work, &lwork, iwork, &liwork, &info);
+  dsyevr_("V", "I", "U", &n, a, &n, &nothing, &nothing, &lowest, &n, &nothing, &found,
+          w, vectors, &n, support, work, &lwork, iwork, &liwork, &info);
   openblas_set_num_threads(threads);
   MT_REQUIRE(info == 0 && found == (int)k, MT_ERR_LIBRARY,
              "LAPACK's dsyevr found %d of %d eigenvectors of %d rows (info %d)", found,
@@ -418,7 +424,8 @@ done:
 }
 
 /* Rank 0's part of the dense way. pairs: (n + 1, k): vectors, then values, descending. */
-static mt_status solve_matrix(const mt_operator *op, int64_t k, double *a, double *pairs)
+static mt_status solve_matrix(const mt_operator *op, int64_t k, double *a,
+                              double *pairs)
 {
   mt_status status = MT_OK;
   double *values = NULL, *vectors = NULL;
@@ -427,7 +434,8 @@ static mt_status solve_matrix(const mt_operator *op, int64_t k, double *a, doubl
   if (op->known != NULL) push_down(op, a, values);
   MT_TRY(solve_lapack(op->n, k, a, values, vectors));
   for (int64_t c = 0; c < k; c++) {
-    for (int64_t i = 0; i < op->n; i++) pairs[i * k + c] = vectors[(k - 1 - c) * op->n + i];
+    for (int64_t i = 0; i < op->n; i++)
+      pairs[i * k + c] = vectors[(k - 1 - c) * op->n + i];
     pairs[op->n * k + c] = values[k - 1 - c];
   }
 done:
@@ -443,9 +451,11 @@ static mt_status solve_dense(const mt_comm *comm, const mt_operator *op, int64_t
   int64_t n = op->n;
   double *unit = NULL, *a = NULL, *pairs = NULL;
 
-  MT_TRY(mt_agree(comm, mt_memory_new(n * n, sizeof *a, "unit matrix", (void **)&unit)));
+  MT_TRY(
+      mt_agree(comm, mt_memory_new(n * n, sizeof *a, "unit matrix", (void **)&unit)));
   MT_TRY(mt_agree(comm, mt_memory_new(n * n, sizeof *a, "dense matrix", (void **)&a)));
-  MT_TRY(mt_agree(comm, mt_memory_new((n + 1) * k, sizeof *a, "pairs", (void **)&pairs)));
+  MT_TRY(
+      mt_agree(comm, mt_memory_new((n + 1) * k, sizeof *a, "pairs", (void **)&pairs)));
   for (int64_t i = 0; i < n; i++) unit[i * n + i] = 1.0;
   MT_TRY(op->apply(comm, op, n, unit, a + op->firsts[comm->rank] * n));
   MT_TRY(share(comm, op, n, a));

@@ -33,9 +33,11 @@ void mt_umap_fit_ab(double min_dist, double spread, double *a_out, double *b_out
   double a = 1.0, b = 1.0, damping = 1e-3, normal[3], right[2];
   double error = squared_error(min_dist, spread, a, b, normal, right);
   for (int step = 0; step < STEPS; step++) {
-    double p = normal[0] * (1.0 + damping), q = normal[1], r = normal[2] * (1.0 + damping);
+    double p = normal[0] * (1.0 + damping), q = normal[1],
+           r = normal[2] * (1.0 + damping);
     double det = p * r - q * q;
-    double da = (r * right[0] - q * right[1]) / det, db = (p * right[1] - q * right[0]) / det;
+    double da = (r * right[0] - q * right[1]) / det,
+           db = (p * right[1] - q * right[0]) / det;
     double next = squared_error(min_dist, spread, a + da, b + db, NULL, NULL);
     if (!(a + da > 0.0 && b + db > 0.0 && next <= error)) {
       damping *= 10.0;

@@ -18,8 +18,8 @@
 
 /* ---- graph -------------------------------------------------------------------------- */
 
-static const double mt_umap_tolerance = 1e-5;  /* of the bisection, in neighbours */
-static const double mt_umap_min_sigma = 1e-3;  /* in mean distances */
+static const double mt_umap_tolerance = 1e-5; /* of the bisection, in neighbours */
+static const double mt_umap_min_sigma = 1e-3; /* in mean distances */
 
 /* Distance to the local_connectivity-th neighbour that is not at distance 0; between two
  * of them when it has a fraction. distances: k, ascending, the point itself not in them. */
@@ -42,8 +42,8 @@ MT_DEVICE static inline float mt_umap_rho(int64_t k, const float *distances,
 }
 
 /* How many neighbours a bandwidth counts: sum of exp(-(d - rho) / sigma), at most 1 each. */
-MT_DEVICE static inline float mt_umap_count(int64_t k, const float *distances, float rho,
-                                            float sigma)
+MT_DEVICE static inline float mt_umap_count(int64_t k, const float *distances,
+                                            float rho, float sigma)
 {
   float sum = 0.0f;
   for (int64_t j = 0; j < k; j++) {
@@ -57,8 +57,8 @@ MT_DEVICE static inline float mt_umap_count(int64_t k, const float *distances, f
  * Bandwidth by bisection: the one that counts log2(k + 1) neighbours.
  * mean     of all points' distances, each point's own 0 counted too
  */
-MT_DEVICE static inline float mt_umap_sigma(int64_t k, const float *distances, float rho,
-                                            double mean)
+MT_DEVICE static inline float mt_umap_sigma(int64_t k, const float *distances,
+                                            float rho, double mean)
 {
   double target = log2((double)(k + 1)), own = 0.0;
   float low = 0.0f, high = FLT_MAX, sigma = 1.0f;
@@ -136,7 +136,8 @@ MT_DEVICE static inline float mt_umap_pull(float squared, float a, float b)
 }
 
 /* Likewise of repulsion; >= 0. */
-MT_DEVICE static inline float mt_umap_push(float squared, float a, float b, float strength)
+MT_DEVICE static inline float mt_umap_push(float squared, float a, float b,
+                                           float strength)
 {
   if (!(squared > 0.0f)) return 0.0f;
   return 2.0f * strength * b / ((0.001f + squared) * (a * powf(squared, b) + 1.0f));

@@ -18,7 +18,8 @@ int64_t mt_umap_n_epochs(const mt_umap_options *options, int64_t n)
   return n <= 10000 ? 500 : 200;
 }
 
-mt_status mt_graph_heaviest(const mt_comm *comm, const mt_graph *graph, float *heaviest_out)
+mt_status mt_graph_heaviest(const mt_comm *comm, const mt_graph *graph,
+                            float *heaviest_out)
 {
   double most = 0.0;
   for (int64_t e = 0; e < graph->indptr[graph->local]; e++)

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static mt_status count_edges(const mt_comm *comm, const mt_graph *graph, mt_umap_result *result)
+static mt_status count_edges(const mt_comm *comm, const mt_graph *graph,
+                             mt_umap_result *result)
 {
   mt_status status = MT_OK;
   int64_t *labels = NULL, both = graph->indptr[graph->local];
-  MT_TRY(mt_agree(comm, mt_memory_new(graph->n, sizeof *labels, "labels", (void **)&labels)));
+  MT_TRY(mt_agree(comm,
+                  mt_memory_new(graph->n, sizeof *labels, "labels", (void **)&labels)));
   MT_TRY(mt_graph_components(comm, graph, labels, &result->components));
   MT_TRY(mt_sum_i64(comm, 1, &both));
   result->edges = both / 2;
@@ -30,11 +32,12 @@ mt_status mt_umap_layout(struct mt_backend *be, const mt_comm *comm,
 
   mt_umap_ab(options, &result.a, &result.b);
   if (n < 2) {
-    memset(positions_out, 0, (size_t)(n * options->n_components) * sizeof *positions_out);
+    memset(positions_out, 0,
+           (size_t)(n * options->n_components) * sizeof *positions_out);
     goto done;
   }
-  MT_REQUIRE(k >= 1 && k < n, MT_ERR_ARG, "%lld neighbours of %lld points", (long long)k,
-             (long long)n);
+  MT_REQUIRE(k >= 1 && k < n, MT_ERR_ARG, "%lld neighbours of %lld points",
+             (long long)k, (long long)n);
   MT_TRY(be->umap_graph(be, comm, options, n, k, indices, distances, &graph));
   MT_TRY(mt_graph_prune(comm, result.n_epochs, &graph));
   MT_TRY(count_edges(comm, &graph, &result));

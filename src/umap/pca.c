@@ -51,8 +51,9 @@ static mt_status read_block(const mt_pca *pca, int64_t at, int64_t *count_out)
 {
   int64_t left = pca->own - at;
   *count_out = left < pca->block ? left : pca->block;
-  return *count_out > 0 ? pca->rows->read(pca->rows, pca->first + at, *count_out, pca->buffer)
-                        : MT_OK;
+  return *count_out > 0
+             ? pca->rows->read(pca->rows, pca->first + at, *count_out, pca->buffer)
+             : MT_OK;
 }
 
 /* Units to count n terms of at most `largest` in 63 bits. */
@@ -83,7 +84,8 @@ static mt_status sum_columns(const mt_pca *pca, double units, int64_t *sums)
   for (int64_t at = 0; at < pca->own; at += count) {
     MT_TRY(read_block(pca, at, &count));
     for (int64_t i = 0; i < count; i++)
-      for (int64_t t = 0; t < d; t++) sums[t] += (int64_t)(pca->buffer[i * d + t] * units);
+      for (int64_t t = 0; t < d; t++)
+        sums[t] += (int64_t)(pca->buffer[i * d + t] * units);
   }
 done:
   return status;
@@ -103,15 +105,16 @@ static mt_status find_mean(const mt_comm *comm, mt_pca *pca)
   double units = units_for(pca->rows->n, largest);
   MT_TRY(mt_agree(comm, sum_columns(pca, units, sums)));
   MT_TRY(mt_sum_i64(comm, d, sums));
-  for (int64_t t = 0; t < d; t++) pca->mean[t] = (double)sums[t] / units / (double)pca->rows->n;
+  for (int64_t t = 0; t < d; t++)
+    pca->mean[t] = (double)sums[t] / units / (double)pca->rows->n;
 done:
   free(sums);
   return status;
 }
 
 /* sums (d, m) += centred rows^T x, in units. */
-static mt_status add_products(const mt_pca *pca, int64_t m, const double *x, double units,
-                              int64_t *sums)
+static mt_status add_products(const mt_pca *pca, int64_t m, const double *x,
+                              double units, int64_t *sums)
 {
   mt_status status = MT_OK;
   int64_t count, d = pca->rows->d;
@@ -184,13 +187,17 @@ mt_status mt_umap_pca(const mt_comm *comm, const mt_umap_options *options,
 
   MT_REQUIRE(dims <= rows->n, MT_ERR_ARG, "%lld principal components of %lld rows",
              (long long)dims, (long long)rows->n);
-  MT_TRY(mt_agree(comm, mt_memory_new(dims, sizeof *values, "values", (void **)&values)));
+  MT_TRY(
+      mt_agree(comm, mt_memory_new(dims, sizeof *values, "values", (void **)&values)));
   MT_TRY(mt_agree(comm, pca_create(comm, rows, &pca)));
   MT_TRY(find_mean(comm, &pca));
-  mt_operator op = {.n = rows->n, .firsts = pca.firsts, .low = 0.0, .context = &pca,
+  mt_operator op = {.n = rows->n,
+                    .firsts = pca.firsts,
+                    .low = 0.0,
+                    .context = &pca,
                     .apply = apply_rows};
-  MT_TRY(mt_eigen_largest(comm, &op, dims, 1e-6, (uint32_t)options->random_state, values,
-                          layout_out, &residual));
+  MT_TRY(mt_eigen_largest(comm, &op, dims, 1e-6, (uint32_t)options->random_state,
+                          values, layout_out, &residual));
   if (residual > 1e-6 && comm->rank == 0)
     mt_warn("pca start: the components are accurate to %.1e only", residual);
   for (int64_t at = 0; at < rows->n * dims; at++)

@@ -8,17 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PARTS = 8192 }; /* whose affinities are kept, count^2 doubles over all ranks */
+enum {
+  MOST_PARTS = 8192
+}; /* whose affinities are kept, count^2 doubles over all ranks */
 
 /* The parts' centroids and their affinities; rows are spread as mt_part_first(count). */
 typedef struct {
   int64_t count, d, first, own;
-  int64_t *firsts;     /* (size + 1) */
-  float *centroids;    /* (own, d), mapped so that the metric is a squared difference */
-  float *visitor;      /* (d) the centroid that goes round */
-  double *affinity;    /* (own, count) */
-  double *degrees;     /* (count) */
-  double *known;       /* (count) */
+  int64_t *firsts;  /* (size + 1) */
+  float *centroids; /* (own, d), mapped so that the metric is a squared difference */
+  float *visitor;   /* (d) the centroid that goes round */
+  double *affinity; /* (own, count) */
+  double *degrees;  /* (count) */
+  double *known;    /* (count) */
 } mt_map_of_parts;
 
 static void map_destroy(mt_map_of_parts *map)
@@ -47,8 +49,8 @@ done:
 }
 
 /* Maps a mean row to where the metric is a function of the squared difference. */
-static void map_centroid(mt_metric metric, int64_t d, double members, const double *sums,
-                         float *out)
+static void map_centroid(mt_metric metric, int64_t d, double members,
+                         const double *sums, float *out)
 {
   double squares = 0.0;
   for (int64_t t = 0; t < d; t++) squares += sums[t] * sums[t];
@@ -71,8 +73,8 @@ static double distance_of(mt_metric metric, double squared)
 }
 
 /* This rank's centroids: it reads all rows of its parts, in order. */
-static mt_status average_parts(mt_metric metric, const mt_rows *rows, const int64_t *labels,
-                               mt_map_of_parts *map)
+static mt_status average_parts(mt_metric metric, const mt_rows *rows,
+                               const int64_t *labels, mt_map_of_parts *map)
 {
   mt_status status = MT_OK;
   int64_t *next = NULL, *last = NULL;
@@ -103,7 +105,8 @@ done:
 }
 
 /* Every centroid goes round; each rank takes its distance to its own. */
-static mt_status measure_distances(const mt_comm *comm, mt_metric metric, mt_map_of_parts *map)
+static mt_status measure_distances(const mt_comm *comm, mt_metric metric,
+                                   mt_map_of_parts *map)
 {
   mt_status status = MT_OK;
   size_t bytes = (size_t)map->d * sizeof(float);
@@ -132,7 +135,8 @@ static mt_status sum_rows(const mt_comm *comm, mt_map_of_parts *map)
 {
   mt_status status = MT_OK;
   size_t *bytes = NULL;
-  MT_TRY(mt_agree(comm, mt_memory_new(comm->size, sizeof *bytes, "sizes", (void **)&bytes)));
+  MT_TRY(mt_agree(comm,
+                  mt_memory_new(comm->size, sizeof *bytes, "sizes", (void **)&bytes)));
   for (int r = 0; r < comm->size; r++)
     bytes[r] = (size_t)(map->firsts[r + 1] - map->firsts[r]) * sizeof *map->degrees;
   for (int64_t p = 0; p < map->own; p++) {
@@ -199,11 +203,16 @@ static mt_status embed(const mt_comm *comm, const mt_umap_options *options,
   mt_status status = MT_OK;
   int64_t dims = options->n_components;
   double *values = NULL, residual, largest = 0.0;
-  mt_operator op = {.n = map->count, .firsts = map->firsts, .low = -1.0, .known = map->known,
-                    .context = map, .apply = apply_affinity};
-  MT_TRY(mt_agree(comm, mt_memory_new(dims, sizeof *values, "values", (void **)&values)));
-  MT_TRY(mt_eigen_largest(comm, &op, dims, 1e-6, (uint32_t)options->random_state, values,
-                          places, &residual));
+  mt_operator op = {.n = map->count,
+                    .firsts = map->firsts,
+                    .low = -1.0,
+                    .known = map->known,
+                    .context = map,
+                    .apply = apply_affinity};
+  MT_TRY(
+      mt_agree(comm, mt_memory_new(dims, sizeof *values, "values", (void **)&values)));
+  MT_TRY(mt_eigen_largest(comm, &op, dims, 1e-6, (uint32_t)options->random_state,
+                          values, places, &residual));
   for (int64_t at = 0; at < map->count * dims; at++) {
     places[at] /= sqrt(map->degrees[at / dims]);
     largest = fmax(largest, places[at]);
@@ -224,7 +233,8 @@ static void place_on_axes(int64_t count, int64_t dims, double *places)
     places[p * dims + p % half] = p < half ? 1.0 : -1.0;
 }
 
-static void place_anywhere(const mt_umap_options *options, int64_t count, double *places)
+static void place_anywhere(const mt_umap_options *options, int64_t count,
+                           double *places)
 {
   int64_t dims = options->n_components;
   for (int64_t p = 0; p < count; p++)
@@ -237,7 +247,8 @@ mt_status mt_umap_place_parts(const mt_comm *comm, const mt_umap_options *option
                               const int64_t *labels, double *places_out)
 {
   mt_status status = MT_OK;
-  mt_map_of_parts map = {.count = count, .d = rows->d,
+  mt_map_of_parts map = {.count = count,
+                         .d = rows->d,
                          .first = mt_part_first(count, comm->size, comm->rank),
                          .own = mt_part_count(count, comm->size, comm->rank)};
   if (count <= 2 * options->n_components) {
@@ -247,7 +258,8 @@ mt_status mt_umap_place_parts(const mt_comm *comm, const mt_umap_options *option
   if (count > MOST_PARTS) {
     if (comm->rank == 0)
       mt_warn("the graph falls into %lld parts: they start at random places (raise "
-              "knn.n_neighbors or umap.set_op_mix_ratio to join them)", (long long)count);
+              "knn.n_neighbors or umap.set_op_mix_ratio to join them)",
+              (long long)count);
     place_anywhere(options, count, places_out);
     return MT_OK;
   }

@@ -25,7 +25,8 @@ static double sigma_of(int64_t k, const float *distances, double rho, double mea
   double low = 0.0, high = INFINITY, sigma = 1.0, own = 0.0;
   for (int step = 0; step < 64; step++) {
     double count = 0.0;
-    for (int64_t j = 0; j < k; j++) count += exp(-fmax(distances[j] - rho, 0.0) / sigma);
+    for (int64_t j = 0; j < k; j++)
+      count += exp(-fmax(distances[j] - rho, 0.0) / sigma);
     if (fabs(count - log2((double)(k + 1))) < 1e-5) break;
     if (count > log2((double)(k + 1)))
       high = sigma;
@@ -45,7 +46,8 @@ mt_status mt_umap_graph_ref(const mt_umap_options *options, int64_t n, int64_t k
   double mean = 0.0, mix = options->set_op_mix_ratio, *strength = NULL;
 
   MT_NEW(strength, n * n);
-  for (int64_t at = 0; at < n * k; at++) mean += distances[at] / ((double)n * (double)(k + 1));
+  for (int64_t at = 0; at < n * k; at++)
+    mean += distances[at] / ((double)n * (double)(k + 1));
   for (int64_t i = 0; i < n; i++) {
     const float *own = distances + i * k;
     double rho = rho_of(options->local_connectivity, k, own);
@@ -83,10 +85,11 @@ static double square(int64_t dims, const double *x, const double *y)
   return sum;
 }
 
-static void attract(const mt_umap_options *options, const double *from, const double *other,
-                    double *to)
+static void attract(const mt_umap_options *options, const double *from,
+                    const double *other, double *to)
 {
-  double a = options->a, b = options->b, squared = square(options->n_components, from, other);
+  double a = options->a, b = options->b,
+         squared = square(options->n_components, from, other);
   if (squared == 0.0) return;
   double pull = -2.0 * a * b * pow(squared, b - 1.0) / (a * pow(squared, b) + 1.0);
   move(options->n_components, pull, options->learning_rate, from, other, to);
@@ -94,15 +97,16 @@ static void attract(const mt_umap_options *options, const double *from, const do
 
 static void repel(const mt_umap_options *options, const double *other, double *to)
 {
-  double a = options->a, b = options->b, squared = square(options->n_components, to, other);
+  double a = options->a, b = options->b,
+         squared = square(options->n_components, to, other);
   if (squared == 0.0) return;
   double push = 2.0 * options->repulsion_strength * b /
                 ((0.001 + squared) * (a * pow(squared, b) + 1.0));
   move(options->n_components, push, options->learning_rate, to, other, to);
 }
 
-static int64_t stranger(const mt_umap_options *options, int64_t n, int64_t i, int64_t turn,
-                        int64_t draw)
+static int64_t stranger(const mt_umap_options *options, int64_t n, int64_t i,
+                        int64_t turn, int64_t draw)
 {
   uint32_t words[4];
   mt_random_words((uint32_t)options->random_state, MT_STREAM_UMAP_NEGATIVE, (uint64_t)i,
@@ -121,14 +125,15 @@ static bool acts(double epoch, double interval, double *due)
 /* Point i's moves in a turn, counted from 0 over all epochs. due: (2, n) of its edges and of
  * their copies from the other end, the epoch in which each acts next. from: n_components. */
 static void move_point(const mt_umap_options *now, int64_t n, int64_t i, int64_t turn,
-                       double heaviest, const float *weights, double *due, const double *old,
-                       double *from, double *to)
+                       double heaviest, const float *weights, double *due,
+                       const double *old, double *from, double *to)
 {
   int64_t dims = now->n_components, draws = 0, acting = 0;
   for (int64_t at = 0; at < 2 * n; at++) {
     int64_t j = at % n, copy = at < n ? mt_umap_turn(i, j) : mt_umap_turn(j, i);
     if (weights[j] == 0.0f || copy != turn % MT_UMAP_TURNS) continue;
-    if (!acts((double)(turn / MT_UMAP_TURNS), heaviest / weights[j], &due[at])) continue;
+    if (!acts((double)(turn / MT_UMAP_TURNS), heaviest / weights[j], &due[at]))
+      continue;
     if (acting++ % MT_UMAP_PULLS == 0)
       for (int64_t c = 0; c < dims; c++) from[c] = to[c];
     attract(now, from, old + j * dims, to);
@@ -152,14 +157,15 @@ mt_status mt_umap_epochs_ref(const mt_umap_options *options, int64_t n,
   MT_NEW(from, dims);
   mt_umap_ab(options, &now.a, &now.b);
   for (int64_t at = 0; at < n * n; at++) heaviest = fmax(heaviest, weights[at]);
-  for (int64_t at = 0; at < 2 * n * n; at++) due[at] = heaviest / weights[at / (2 * n) * n + at % n];
+  for (int64_t at = 0; at < 2 * n * n; at++)
+    due[at] = heaviest / weights[at / (2 * n) * n + at % n];
   for (int64_t turn = 0; turn < n_epochs * MT_UMAP_TURNS; turn++) {
     double past = fmax((double)(turn / MT_UMAP_TURNS) - 1.0, 0.0) / (double)n_epochs;
     now.learning_rate = options->learning_rate * (1.0 - past);
     for (int64_t at = 0; at < n * dims; at++) old[at] = positions[at];
     for (int64_t i = 0; i < n; i++)
-      move_point(&now, n, i, turn, heaviest, weights + i * n, due + i * 2 * n, old, from,
-                 positions + i * dims);
+      move_point(&now, n, i, turn, heaviest, weights + i * n, due + i * 2 * n, old,
+                 from, positions + i * dims);
   }
 done:
   free(old);

@@ -55,7 +55,8 @@ static mt_status sort_members(int64_t n, int64_t dims, mt_parts *parts)
   mt_status status = MT_OK;
   MT_NEW(parts->first, parts->count + 1);
   MT_NEW(parts->places, parts->count * dims);
-  for (int64_t i = 0; i < n; i++) parts->place[i] = parts->first[parts->labels[i] + 1]++;
+  for (int64_t i = 0; i < n; i++)
+    parts->place[i] = parts->first[parts->labels[i] + 1]++;
   for (int64_t p = 0; p < parts->count; p++) parts->first[p + 1] += parts->first[p];
   for (int64_t i = 0; i < n; i++)
     parts->members[parts->first[parts->labels[i]] + parts->place[i]] = i;
@@ -63,16 +64,19 @@ done:
   return status;
 }
 
-static mt_status sum_degrees(const mt_comm *comm, const mt_graph *graph, double *degrees)
+static mt_status sum_degrees(const mt_comm *comm, const mt_graph *graph,
+                             double *degrees)
 {
   mt_status status = MT_OK;
   size_t *bytes = NULL;
-  MT_TRY(mt_agree(comm, mt_memory_new(comm->size, sizeof *bytes, "sizes", (void **)&bytes)));
+  MT_TRY(mt_agree(comm,
+                  mt_memory_new(comm->size, sizeof *bytes, "sizes", (void **)&bytes)));
   for (int r = 0; r < comm->size; r++)
     bytes[r] = (size_t)mt_part_count(graph->n, comm->size, r) * sizeof *degrees;
   for (int64_t i = 0; i < graph->local; i++) {
     double sum = 0.0;
-    for (int64_t e = graph->indptr[i]; e < graph->indptr[i + 1]; e++) sum += graph->weights[e];
+    for (int64_t e = graph->indptr[i]; e < graph->indptr[i + 1]; e++)
+      sum += graph->weights[e];
     degrees[graph->first + i] = sum;
   }
   MT_TRY(mt_allgatherv(comm, bytes, degrees));
@@ -174,8 +178,9 @@ static void part_destroy(mt_part *part)
   free(part->vectors);
 }
 
-static mt_status part_create(const mt_comm *comm, const mt_graph *graph, const mt_parts *parts,
-                             int64_t p, int64_t dims, mt_part *part)
+static mt_status part_create(const mt_comm *comm, const mt_graph *graph,
+                             const mt_parts *parts, int64_t p, int64_t dims,
+                             mt_part *part)
 {
   mt_status status = MT_OK;
   const int64_t *members = parts->members + parts->first[p];
@@ -186,20 +191,25 @@ static mt_status part_create(const mt_comm *comm, const mt_graph *graph, const m
   MT_NEW(part->values, dims);
   MT_NEW(part->vectors, count * dims);
   for (int r = 0; r <= comm->size; r++)
-    part->firsts[r] = lower_bound(count, members, mt_part_first(graph->n, comm->size, r));
+    part->firsts[r] =
+        lower_bound(count, members, mt_part_first(graph->n, comm->size, r));
   first_vector(count, members, parts->degrees, part->known);
   part->matrix.own = part->firsts[comm->rank + 1] - part->firsts[comm->rank];
-  MT_TRY(part_matrix_create(graph, parts, members + part->firsts[comm->rank], &part->matrix));
-  part->op = (mt_operator){.n = count, .firsts = part->firsts, .low = -1.0,
-                           .known = part->known, .context = &part->matrix,
+  MT_TRY(part_matrix_create(graph, parts, members + part->firsts[comm->rank],
+                            &part->matrix));
+  part->op = (mt_operator){.n = count,
+                           .firsts = part->firsts,
+                           .low = -1.0,
+                           .known = part->known,
+                           .context = &part->matrix,
                            .apply = apply_part};
 done:
   return status;
 }
 
 /* Scatters a part's points around its place: when it is too small for eigenvectors. */
-static void scatter_part(const mt_umap_options *options, const mt_parts *parts, int64_t p,
-                         double reach, double *layout)
+static void scatter_part(const mt_umap_options *options, const mt_parts *parts,
+                         int64_t p, double reach, double *layout)
 {
   int64_t dims = options->n_components;
   for (int64_t at = parts->first[p]; at < parts->first[p + 1]; at++)
@@ -221,11 +231,14 @@ static mt_status spread_part(const mt_comm *comm, const mt_umap_options *options
   mt_part part = {0};
 
   MT_TRY(mt_agree(comm, part_create(comm, graph, parts, p, dims, &part)));
-  MT_TRY(mt_eigen_largest(comm, &part.op, dims, tolerance, (uint32_t)options->random_state,
-                          part.values, part.vectors, &residual));
+  MT_TRY(mt_eigen_largest(comm, &part.op, dims, tolerance,
+                          (uint32_t)options->random_state, part.values, part.vectors,
+                          &residual));
   if (residual > tolerance && comm->rank == 0)
-    mt_warn("spectral start: the eigenvectors of %lld points are accurate to %.1e only; the "
-            "layout starts from them as they are", (long long)count, residual);
+    mt_warn("spectral start: the eigenvectors of %lld points are accurate to %.1e "
+            "only; the "
+            "layout starts from them as they are",
+            (long long)count, residual);
   for (int64_t at = 0; at < count * dims; at++)
     largest = fmax(largest, fabs(part.vectors[at]));
   for (int64_t i = 0; i < count; i++)
@@ -263,7 +276,8 @@ static mt_status lay_out_part(const mt_comm *comm, const mt_umap_options *option
     status = spread_part(comm, options, graph, parts, p, reach, layout);
     if (status != MT_ERR_LIBRARY) return status;
     if (comm->rank == 0)
-      mt_warn("spectral start failed for %lld points: they start at random", (long long)count);
+      mt_warn("spectral start failed for %lld points: they start at random",
+              (long long)count);
   }
   scatter_part(options, parts, p, reach, layout);
   return MT_OK;

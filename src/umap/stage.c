@@ -9,9 +9,12 @@
 
 #include <stdlib.h>
 
-static const mt_dataset embedding = {
-    .name = "/embedding", .type = MT_FLOAT32, .units = "1", .dimensions = {"topic", "axis"},
-    .description = "position of each topic on the map (UMAP)"};
+static const mt_dataset embedding = {.name = "/embedding",
+                                     .type = MT_FLOAT32,
+                                     .units = "1",
+                                     .dimensions = {"topic", "axis"},
+                                     .description =
+                                         "position of each topic on the map (UMAP)"};
 
 static mt_status umap_fingerprint(const mt_run *run, mt_fingerprint *out)
 {
@@ -36,9 +39,9 @@ typedef struct {
   mt_store_rows source;
   mt_rows rows;
   int64_t k;
-  int64_t *indices;  /* (own, k) */
-  float *distances;  /* (own, k) */
-  float *positions;  /* (n, n_components) */
+  int64_t *indices; /* (own, k) */
+  float *distances; /* (own, k) */
+  float *positions; /* (n, n_components) */
 } mt_umap_input;
 
 static void input_destroy(mt_umap_input *input)
@@ -55,7 +58,8 @@ static mt_status open_inputs(const mt_run *run, mt_umap_input *input)
   mt_status status = MT_OK;
   char *neighbors = mt_path_join(run->out, "knn.h5");
   char *topics = mt_path_join(run->out, "topics.h5");
-  MT_REQUIRE(neighbors != NULL && topics != NULL, MT_ERR_MEMORY, "no memory for a path");
+  MT_REQUIRE(neighbors != NULL && topics != NULL, MT_ERR_MEMORY,
+             "no memory for a path");
   MT_TRY(mt_store_open(neighbors, &input->neighbors));
   MT_TRY(mt_store_open(topics, &input->topics));
 done:
@@ -64,7 +68,8 @@ done:
   return status;
 }
 
-static mt_status read_inputs(const mt_comm *world, const mt_run *run, mt_umap_input *input)
+static mt_status read_inputs(const mt_comm *world, const mt_run *run,
+                             mt_umap_input *input)
 {
   mt_status status = MT_OK;
   int64_t n;
@@ -73,15 +78,16 @@ static mt_status read_inputs(const mt_comm *world, const mt_run *run, mt_umap_in
   MT_TRY(mt_rows_stored(&input->source, &input->rows));
   MT_TRY(mt_store_shape(input->neighbors, "/indices", &n, &input->k));
   MT_REQUIRE(n == input->rows.n, MT_ERR_INPUT,
-             "%s: knn.h5 has %lld rows, topics.h5 %lld: remove knn.h5 and run again", run->out,
-             (long long)n, (long long)input->rows.n);
+             "%s: knn.h5 has %lld rows, topics.h5 %lld: remove knn.h5 and run again",
+             run->out, (long long)n, (long long)input->rows.n);
   int64_t first = mt_part_first(n, world->size, world->rank);
   int64_t own = mt_part_count(n, world->size, world->rank);
   MT_NEW(input->indices, own * input->k);
   MT_NEW(input->distances, own * input->k);
   MT_NEW(input->positions, n * run->parameters->umap.n_components);
   if (input->k == 0) goto done;
-  MT_TRY(mt_store_read(input->neighbors, "/indices", MT_INT64, first, own, input->indices));
+  MT_TRY(mt_store_read(input->neighbors, "/indices", MT_INT64, first, own,
+                       input->indices));
   MT_TRY(mt_store_read(input->neighbors, "/distances", MT_FLOAT32, first, own,
                        input->distances));
 done:
@@ -100,8 +106,9 @@ static mt_status write_file(const mt_comm *world, const mt_run *run,
 
   MT_TRY(mt_agree(world, path == NULL ? MT_ERR_MEMORY : MT_OK));
   MT_TRY(mt_store_create(world, path, made_by, &file));
-  MT_TRY(mt_store_write(world, file, &embedding, mt_part_count(n, world->size, world->rank),
-                        dims, input->positions + first * dims));
+  MT_TRY(mt_store_write(world, file, &embedding,
+                        mt_part_count(n, world->size, world->rank), dims,
+                        input->positions + first * dims));
   MT_TRY(mt_store_set_f64(world, file, "a", done_so->a));
   MT_TRY(mt_store_set_f64(world, file, "b", done_so->b));
   MT_TRY(mt_store_set_i64(world, file, "n_epochs", done_so->n_epochs));
@@ -127,21 +134,25 @@ static mt_status umap_work(const mt_comm *world, const mt_run *run,
                         input.k, input.indices, input.distances, &input.rows,
                         input.positions, &outcome));
   MT_TRY(write_file(world, run, made_by, &input, &outcome));
-  mt_info("umap: %lld topics, %lld edges in %lld part%s, %lld epochs", (long long)input.rows.n,
-          (long long)outcome.edges, (long long)outcome.components,
-          outcome.components == 1 ? "" : "s", (long long)outcome.n_epochs);
+  mt_info("umap: %lld topics, %lld edges in %lld part%s, %lld epochs",
+          (long long)input.rows.n, (long long)outcome.edges,
+          (long long)outcome.components, outcome.components == 1 ? "" : "s",
+          (long long)outcome.n_epochs);
   result->rows = input.rows.n;
   if (result->metrics != NULL) {
     json_object_set_new(result->metrics, "a", json_real(outcome.a));
     json_object_set_new(result->metrics, "b", json_real(outcome.b));
     json_object_set_new(result->metrics, "n_epochs", json_integer(outcome.n_epochs));
     json_object_set_new(result->metrics, "graph_edges", json_integer(outcome.edges));
-    json_object_set_new(result->metrics, "components", json_integer(outcome.components));
+    json_object_set_new(result->metrics, "components",
+                        json_integer(outcome.components));
   }
 done:
   input_destroy(&input);
   return status;
 }
 
-const mt_stage mt_stage_umap = {.name = "umap", .file = "umap.h5",
-                                .fingerprint = umap_fingerprint, .work = umap_work};
+const mt_stage mt_stage_umap = {.name = "umap",
+                                .file = "umap.h5",
+                                .fingerprint = umap_fingerprint,
+                                .work = umap_work};

@@ -14,10 +14,10 @@ static void scale_and_shake(const mt_umap_options *options, int64_t n, double *l
   double scale = largest > 0.0 ? extent / largest : 1.0;
 #pragma omp parallel for schedule(static)
   for (int64_t at = 0; at < size; at++)
-    layout[at] = layout[at] * scale +
-                 noise * mt_random_normal((uint32_t)options->random_state,
-                                          MT_STREAM_UMAP_INIT, (uint64_t)at,
-                                          MT_SCATTER_NOISE);
+    layout[at] =
+        layout[at] * scale + noise * mt_random_normal((uint32_t)options->random_state,
+                                                      MT_STREAM_UMAP_INIT, (uint64_t)at,
+                                                      MT_SCATTER_NOISE);
 }
 
 /* Each axis from 0 to 10. */

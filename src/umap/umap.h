@@ -44,7 +44,8 @@ void mt_umap_fit_ab(double min_dist, double spread, double *a_out, double *b_out
 void mt_umap_ab(const mt_umap_options *options, double *a_out, double *b_out);
 
 /* The heaviest edge over all ranks; 0 if there is none. Collective. */
-mt_status mt_graph_heaviest(const mt_comm *comm, const mt_graph *graph, float *heaviest_out);
+mt_status mt_graph_heaviest(const mt_comm *comm, const mt_graph *graph,
+                            float *heaviest_out);
 
 /* Drops the edges too light to act in n_epochs (under heaviest / n_epochs; up to 10 epochs
  * under heaviest / the automatic number). Collective. */

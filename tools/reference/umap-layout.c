@@ -12,14 +12,15 @@
 #include <stdlib.h>
 
 /* One file's bytes from `first` on. */
-static mt_status read_bytes(const char *folder, const char *name, size_t first, size_t size,
-                            void *out)
+static mt_status read_bytes(const char *folder, const char *name, size_t first,
+                            size_t size, void *out)
 {
   mt_status status = MT_OK;
   char *path = mt_path_join(folder, name);
   FILE *file = path == NULL ? NULL : fopen(path, "rb");
   MT_REQUIRE(file != NULL, MT_ERR_IO, "cannot open %s/%s", folder, name);
-  MT_REQUIRE(fseeko(file, (off_t)first, SEEK_SET) == 0 && fread(out, 1, size, file) == size,
+  MT_REQUIRE(fseeko(file, (off_t)first, SEEK_SET) == 0 &&
+                 fread(out, 1, size, file) == size,
              MT_ERR_IO, "%s is too short", path);
 done:
   if (file != NULL) fclose(file);
@@ -43,7 +44,8 @@ static mt_status read_shape(const char *folder, int64_t shape[3])
   return n > 0 ? MT_OK : mt_fail(MT_ERR_INPUT, "%s/shape does not say n k d", folder);
 }
 
-static mt_status write_positions(const char *folder, size_t size, const float *positions)
+static mt_status write_positions(const char *folder, size_t size,
+                                 const float *positions)
 {
   mt_status status = MT_OK;
   char *path = mt_path_join(folder, "positions");
@@ -58,7 +60,8 @@ static mt_status lay_out(const mt_comm *comm, const char *folder,
                          const mt_parameters *parameters)
 {
   mt_status status = MT_OK;
-  mt_backend be = {.umap_graph = mt_cpu_umap_graph, .umap_start = mt_cpu_umap_start,
+  mt_backend be = {.umap_graph = mt_cpu_umap_graph,
+                   .umap_start = mt_cpu_umap_start,
                    .umap_epochs = mt_cpu_umap_epochs};
   mt_umap_result result;
   int64_t shape[3], *indices = NULL;
@@ -76,12 +79,13 @@ static mt_status lay_out(const mt_comm *comm, const char *folder,
   MT_TRY(read_bytes(folder, "distances", first * 4, own * 4, distances));
   MT_TRY(read_bytes(folder, "rows", 0, (size_t)(shape[0] * shape[2]) * 4, matrix));
   mt_rows rows = mt_rows_memory(shape[0], shape[2], matrix);
-  MT_TRY(mt_umap_layout(&be, comm, &parameters->umap, parameters->knn.metric, shape[1], indices,
-                        distances, &rows, positions, &result));
+  MT_TRY(mt_umap_layout(&be, comm, &parameters->umap, parameters->knn.metric, shape[1],
+                        indices, distances, &rows, positions, &result));
   mt_info("%lld edges, %lld parts, %lld epochs", (long long)result.edges,
           (long long)result.components, (long long)result.n_epochs);
   if (comm->rank == 0)
-    MT_TRY(write_positions(folder, (size_t)shape[0] * dims * sizeof *positions, positions));
+    MT_TRY(write_positions(folder, (size_t)shape[0] * dims * sizeof *positions,
+                           positions));
 done:
   free(indices);
   free(distances);
