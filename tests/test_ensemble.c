@@ -113,7 +113,7 @@ typedef struct column {
 
 static void write_corpus(void)
 {
-  static char names[TERMS][8];
+  static char names[TERMS][16];
   static const char *terms[TERMS];
   static const char *const periods[PERIODS] = {"1987-01", "1987-02", "1987-03",
                                                "1987-04"};

@@ -200,9 +200,9 @@ static mt_status make_fit(ensemble *e, const mt_comm *group, int64_t place)
   if (group->rank != 0) goto done;
   e->made++;
   e->updates += model.updates;
-  mt_debug("lda: fit %s seed %lld: perplexity %.1f, %lld passes, %.2f s on %d ranks",
+  mt_debug("lda: fit %s seed %lld: perplexity %.1f, %lld passes, %.2f s on %d rank%s",
            e->fits.periods[fit->period].name, (long long)fit->seed, model.perplexity,
-           (long long)model.n_iter, seconds, group->size);
+           (long long)model.n_iter, seconds, group->size, group->size == 1 ? "" : "s");
 done:
   mt_lda_model_destroy(&model);
   return status;
