@@ -701,6 +701,51 @@ static void test_stage(void **state)
   expect_file();
 }
 
+/* What mt_corpus_counts says to a corpus.h5 with these counts of two documents. */
+static mt_status read_damaged(const int64_t indptr[3], const int32_t indices[2],
+                              const int32_t data[2], int64_t n_data)
+{
+  static const mt_dataset sets[] = {
+      {"/vocabulary/terms", MT_TEXT, "terms", "1", {"term"}},
+      {"/counts/indptr", MT_INT64, "indptr", "1", {"document"}},
+      {"/counts/indices", MT_INT32, "indices", "1", {"count"}},
+      {"/counts/data", MT_INT32, "data", "1", {"count"}}};
+  char *terms[] = {"one", "two"}, file_path[600];
+  mt_comm self = mt_comm_self();
+  mt_fingerprint made_by = {"0123456789abcdef0123456789abcdef"};
+  mt_file *file = NULL;
+  mt_counts counts = {0};
+  snprintf(file_path, sizeof file_path, "%s/damaged.%d.h5", folder, comm.rank);
+  assert_int_equal(mt_store_create(&self, file_path, &made_by, &file), MT_OK);
+  assert_int_equal(mt_store_write(&self, file, &sets[0], 2, 0, terms), MT_OK);
+  assert_int_equal(mt_store_write(&self, file, &sets[1], 3, 0, indptr), MT_OK);
+  assert_int_equal(mt_store_write(&self, file, &sets[2], 2, 0, indices), MT_OK);
+  assert_int_equal(mt_store_write(&self, file, &sets[3], n_data, 0, data), MT_OK);
+  assert_int_equal(mt_store_commit(&self, &file), MT_OK);
+  assert_int_equal(mt_store_open(file_path, &file), MT_OK);
+  mt_listen();
+  mt_status status = mt_corpus_counts(file, 0, 2, &counts);
+  mt_heard();
+  mt_counts_destroy(&counts);
+  mt_store_close(file);
+  return status;
+}
+
+static void test_damaged_counts(void **state)
+{
+  (void)state;
+  const int64_t good[3] = {0, 1, 2}, back[3] = {0, 2, 1}, far[3] = {0, 1, 90};
+  const int32_t terms[2] = {1, 0}, beyond[2] = {1, 2}, below[2] = {-1, 0},
+                once[2] = {1, 1}, never[2] = {1, 0};
+  assert_int_equal(read_damaged(good, terms, once, 2), MT_OK);
+  assert_int_equal(read_damaged(back, terms, once, 2), MT_ERR_IO);
+  assert_int_equal(read_damaged(far, terms, once, 2), MT_ERR_IO);
+  assert_int_equal(read_damaged(good, beyond, once, 2), MT_ERR_IO);
+  assert_int_equal(read_damaged(good, below, once, 2), MT_ERR_IO);
+  assert_int_equal(read_damaged(good, terms, never, 2), MT_ERR_IO);
+  assert_int_equal(read_damaged(good, terms, once, 1), MT_ERR_IO);
+}
+
 /* ---- Reuters-21578 --------------------------------------------------------------------------------- */
 
 static uint64_t fnv(const mt_terms *terms)
@@ -758,11 +803,11 @@ static void test_reuters(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 static const struct CMUnitTest tests[] = {
-    CASE(test_as_scikit_learn), CASE(test_forms),        CASE(test_compressed_files),
-    CASE(test_shares),          CASE(test_csv_and_text), CASE(test_paths),
-    CASE(test_cut_archive),     CASE(test_sgml),         CASE(test_json_line_number),
-    CASE(test_no_terms),        CASE(test_periods),      CASE(test_large),
-    CASE(test_stage),           CASE(test_reuters),
+    CASE(test_as_scikit_learn), CASE(test_forms),          CASE(test_compressed_files),
+    CASE(test_shares),          CASE(test_csv_and_text),   CASE(test_paths),
+    CASE(test_cut_archive),     CASE(test_sgml),           CASE(test_json_line_number),
+    CASE(test_no_terms),        CASE(test_periods),        CASE(test_large),
+    CASE(test_stage),           CASE(test_damaged_counts), CASE(test_reuters),
 };
 
 MT_TEST_MAIN(tests)

@@ -6,6 +6,7 @@
 #include "store/folder.h"
 #include "store/store.h"
 
+#include <hdf5.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +160,47 @@ static void test_damaged(void **state)
   assert_int_equal(print.hex[0], '\0');
 }
 
+/* Attributes and datasets that are larger than who reads them expects. */
+static void test_strange(void **state)
+{
+  (void)state;
+  char path[128];
+  static const char texts[2][33] = {"0123456789abcdef0123456789abcdef", "more"};
+  const int64_t numbers[100] = {1};
+  hsize_t two = 2, hundred = 100;
+  mt_file *file = NULL;
+  int64_t number = 0;
+  char *text = NULL;
+  snprintf(path, sizeof path, "%s/strange.%d.h5", folder, mt_test_world.rank);
+  hid_t id = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  hid_t type = H5Tcopy(H5T_C_S1), texts_of = H5Screate_simple(1, &two, NULL);
+  hid_t numbers_of = H5Screate_simple(1, &hundred, NULL);
+  H5Tset_size(type, sizeof texts[0]);
+  hid_t print = H5Acreate2(id, "fingerprint", type, texts_of, H5P_DEFAULT, H5P_DEFAULT);
+  hid_t n = H5Acreate2(id, "n", H5T_NATIVE_INT64, numbers_of, H5P_DEFAULT, H5P_DEFAULT);
+  assert_true(H5Awrite(print, type, texts) >= 0);
+  assert_true(H5Awrite(n, H5T_NATIVE_INT64, numbers) >= 0);
+  H5Aclose(print), H5Aclose(n), H5Tclose(type), H5Sclose(texts_of),
+      H5Sclose(numbers_of);
+  assert_true(H5Fclose(id) >= 0);
+  mt_log_setup(0, 1, MT_LOG_SILENT);
+  assert_int_equal(mt_store_fingerprint(path).hex[0], '\0');
+  assert_int_equal(mt_store_open(path, &file), MT_OK);
+  assert_int_equal(mt_store_get_i64(file, "n", &number), MT_ERR_IO);
+  assert_int_equal(mt_store_get_text(file, "fingerprint", &text), MT_ERR_IO);
+  mt_store_close(file);
+  snprintf(path, sizeof path, "%s/own.%d.h5", folder, mt_test_world.rank);
+  mt_comm self = mt_comm_self();
+  write_file(&self, path, 5);
+  assert_int_equal(mt_store_open(path, &file), MT_OK);
+  assert_int_equal(mt_store_expect(file, "/matrix", 5, 3), MT_OK);
+  assert_int_equal(mt_store_expect(file, "/matrix", 5, 2), MT_ERR_IO);
+  assert_int_equal(mt_store_expect(file, "/matrix", 4, 3), MT_ERR_IO);
+  assert_int_equal(mt_store_expect(file, "/nothing", 4, 3), MT_ERR_IO);
+  mt_store_close(file);
+  mt_log_setup(mt_test_world.rank, mt_test_world.size, MT_LOG_WARN);
+}
+
 static void test_abandoned(void **state)
 {
   (void)state;
@@ -207,8 +249,8 @@ static void test_folder(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damaged),
-    cmocka_unit_test(test_abandoned),  cmocka_unit_test(test_lock),
-    cmocka_unit_test(test_folder),
+    cmocka_unit_test(test_strange),    cmocka_unit_test(test_abandoned),
+    cmocka_unit_test(test_lock),       cmocka_unit_test(test_folder),
 };
 
 MT_TEST_MAIN_AROUND(tests, make_folder, remove_folder)

@@ -71,15 +71,11 @@ static mt_status open_fit(const stack *s, const mt_fit *fit, mt_file **file_out)
 {
   mt_status status = MT_OK;
   mt_file *file = NULL;
-  int64_t rows, width;
   MT_REQUIRE(mt_fit_is_there(fit), MT_ERR_INPUT,
              "%s is not there or was made with other parameters: run the stage \"lda\"",
              fit->path);
   MT_TRY(mt_store_open(fit->path, &file));
-  MT_TRY(mt_store_shape(file, "/components", &rows, &width));
-  MT_REQUIRE(rows == s->K && width == s->V, MT_ERR_IO,
-             "%s: /components is %lld x %lld, not %lld x %lld", fit->path,
-             (long long)rows, (long long)width, (long long)s->K, (long long)s->V);
+  MT_TRY(mt_store_expect(file, "/components", s->K, s->V));
   *file_out = file;
   file = NULL;
 done:

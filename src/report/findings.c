@@ -49,11 +49,7 @@ static mt_status read_vector(mt_file *file, const char *name, mt_type type, int6
 {
   mt_status status = MT_OK;
   void *values = NULL;
-  int64_t rows, width;
-  MT_TRY(mt_store_shape(file, name, &rows, &width));
-  MT_REQUIRE(rows == n && width == 0, MT_ERR_IO,
-             "%s has %lld rows where %lld topics or clusters were expected", name,
-             (long long)rows, (long long)n);
+  MT_TRY(mt_store_expect(file, name, n, 0));
   MT_TRY(mt_memory_new(n, mt_type_size(type), name, &values));
   MT_TRY(mt_store_read(file, name, type, 0, n, values));
   *out = values;

@@ -39,14 +39,30 @@ void mt_store_close(mt_file *file)
   mt_file_destroy(file);
 }
 
-/* A text attribute of the root; "" if there is none. */
+/* An attribute of the root that is one value; the caller closes it. */
+static mt_status open_attribute(mt_file *file, const char *name, hid_t *attribute_out)
+{
+  mt_status status = MT_OK;
+  hid_t attribute = H5Aopen(file->id, name, H5P_DEFAULT), space = -1;
+  MT_HDF5(attribute, "open attribute", name);
+  space = H5Aget_space(attribute);
+  MT_REQUIRE(H5Sget_simple_extent_npoints(space) == 1, MT_ERR_IO,
+             "%s: attribute %s is not one value", file->path, name);
+  *attribute_out = attribute;
+  attribute = -1;
+done:
+  if (space >= 0) H5Sclose(space);
+  if (attribute >= 0) H5Aclose(attribute);
+  return status;
+}
+
+/* A text attribute of the root. */
 static mt_status read_text(mt_file *file, const char *name, char **value_out)
 {
   mt_status status = MT_OK;
   char *value = NULL;
   hid_t attribute = -1, type = -1;
-  attribute = H5Aopen(file->id, name, H5P_DEFAULT);
-  MT_HDF5(attribute, "open attribute", name);
+  MT_TRY(open_attribute(file, name, &attribute));
   type = H5Aget_type(attribute);
   MT_REQUIRE(H5Tget_class(type) == H5T_STRING && !H5Tis_variable_str(type), MT_ERR_IO,
              "%s: attribute %s is no text of fixed length", file->path, name);
@@ -85,8 +101,8 @@ static mt_status read_number(mt_file *file, const char *name, hid_t type,
                              void *value_out)
 {
   mt_status status = MT_OK;
-  hid_t attribute = H5Aopen(file->id, name, H5P_DEFAULT);
-  MT_HDF5(attribute, "open attribute", name);
+  hid_t attribute = -1;
+  MT_TRY(open_attribute(file, name, &attribute));
   MT_HDF5(H5Aread(attribute, type, value_out), "read attribute", name);
 done:
   if (attribute >= 0) H5Aclose(attribute);
@@ -133,6 +149,18 @@ mt_status mt_store_shape(mt_file *file, const char *name, int64_t *rows_out,
   mt_status status = open_dataset(file, name, &object, rows_out, width_out);
   if (object >= 0) H5Dclose(object);
   return status;
+}
+
+mt_status mt_store_expect(mt_file *file, const char *name, int64_t rows, int64_t width)
+{
+  int64_t n = 0, w = 0;
+  mt_status status = mt_store_shape(file, name, &n, &w);
+  if (status != MT_OK || (n == rows && w == width)) return status;
+  return mt_fail(
+      MT_ERR_IO,
+      "%s: dataset %s has %lld rows of width %lld, not %lld of %lld: the file "
+      "is damaged or of another run",
+      file->path, name, (long long)n, (long long)w, (long long)rows, (long long)width);
 }
 
 /* HDF5 gives NULL for an empty text. */

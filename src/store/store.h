@@ -71,6 +71,10 @@ mt_fingerprint mt_store_fingerprint(const char *path);
 mt_status mt_store_shape(mt_file *file, const char *name, int64_t *rows_out,
                          int64_t *width_out);
 
+/* Is a dataset rows x width? MT_ERR_IO, naming it and both shapes, if not. What is read into
+ * memory of a known size must be asked first. */
+mt_status mt_store_expect(mt_file *file, const char *name, int64_t rows, int64_t width);
+
 /**
  * Rows [first, first + count) of a dataset, converted to `type`.
  * out      (count, width); for MT_TEXT an array of count x width char *, each owned by

@@ -86,6 +86,7 @@ static mt_status read_inputs(const mt_comm *world, const mt_run *run,
   MT_NEW(input->distances, own * input->k);
   MT_NEW(input->positions, n * run->parameters->umap.n_components);
   if (input->k == 0) goto done;
+  MT_TRY(mt_store_expect(input->neighbors, "/distances", n, input->k));
   MT_TRY(mt_store_read(input->neighbors, "/indices", MT_INT64, first, own,
                        input->indices));
   MT_TRY(mt_store_read(input->neighbors, "/distances", MT_FLOAT32, first, own,
@@ -155,4 +156,5 @@ done:
 const mt_stage mt_stage_umap = {.name = "umap",
                                 .file = "umap.h5",
                                 .fingerprint = umap_fingerprint,
+                                .on_team = true,
                                 .work = umap_work};
