@@ -47,13 +47,16 @@ static mt_status make_folder(const mt_comm *world, const char *path)
   return mt_agree(world, world->rank == 0 ? mt_folder_make(path) : MT_OK);
 }
 
-static void say_stopped(const mt_command *command, mt_status status)
+/* Rank 0 says so; the signal may have come to another. */
+static void say_stopped(const mt_comm *world, const mt_command *command)
 {
-  if (status != MT_STOPPED) return;
-  mt_warn("stopped by signal %d; what is finished is saved: run \"metatopics run %s\" "
-          "again "
-          "to go on",
-          mt_stop_signal(), command->deck);
+  int64_t number = mt_stop_signal();
+  mt_max_i64(world, 1, &number);
+  if (world->rank == 0)
+    mt_warn(
+        "stopped by signal %lld; what is finished is saved: run \"metatopics run %s\" "
+        "again to go on",
+        (long long)number, command->deck);
 }
 
 /* Everything is set up: run the stages, and leave a record of it, however it ends. */
@@ -68,7 +71,7 @@ static mt_status run_stages(const mt_comm *world, const mt_command *command,
   mt_status written = mt_agree(world, mt_record_write(record, status));
   if (status == MT_OK) status = written;
   if (world->rank == 0) mt_record_print(record, stderr);
-  if (world->rank == 0) say_stopped(command, status);
+  if (status == MT_STOPPED) say_stopped(world, command);
   mt_record_destroy(record);
   return status;
 }

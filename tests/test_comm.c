@@ -130,6 +130,24 @@ static void test_counter(void **state)
   for (int i = 0; i < small.size * DRAWS; i++) assert_int_equal(seen[i], 1);
 }
 
+/* Every pair of neighbours makes one; the others are not there. */
+static void test_parts(void **state)
+{
+  (void)state;
+  for (int first = 0; first + 1 < small.size; first++) {
+    if (small.rank != first && small.rank != first + 1) continue;
+    mt_comm pair;
+    int64_t sum = small.rank;
+    assert_int_equal(mt_comm_part(&small, first, 2, &pair), MT_OK);
+    assert_int_equal(pair.size, 2);
+    assert_int_equal(pair.rank, small.rank - first);
+    assert_int_equal(pair.max_message, small.max_message);
+    assert_int_equal(mt_sum_i64(&pair, 1, &sum), MT_OK);
+    assert_int_equal(sum, 2 * first + 1);
+    mt_comm_free(&pair);
+  }
+}
+
 static void test_agree(void **state)
 {
   (void)state;
@@ -169,6 +187,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(test_allgather_bytes, shrink),
     cmocka_unit_test_setup(test_ring, shrink),
     cmocka_unit_test_setup(test_counter, shrink),
+    cmocka_unit_test_setup(test_parts, shrink),
     cmocka_unit_test_setup(test_agree, shrink),
     cmocka_unit_test(test_partition),
 };

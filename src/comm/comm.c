@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TAG_ALLTOALL = 101, TAG_RING, TAG_GATHER };
+enum { TAG_ALLTOALL = 101, TAG_RING, TAG_GATHER, TAG_PART };
 static const size_t default_max_message = (size_t)1 << 29; /* bytes, below 1 GiB */
 
 void mt_mpi_abort(const char *call, int code, const char *file, int line)
@@ -58,6 +58,21 @@ mt_status mt_comm_split(const mt_comm *comm, int color, int key, mt_comm *out)
   MT_MPI(MPI_Comm_split(comm->mpi, color < 0 ? MPI_UNDEFINED : color, key, &mpi));
   mt_comm none = {.mpi = MPI_COMM_NULL};
   *out = mpi == MPI_COMM_NULL ? none : comm_of(mpi);
+  out->max_message = comm->max_message;
+  return MT_OK;
+}
+
+mt_status mt_comm_part(const mt_comm *comm, int first, int count, mt_comm *out)
+{
+  MPI_Comm mpi;
+  MPI_Group all, part;
+  int range[1][3] = {{first, first + count - 1, 1}};
+  MT_MPI(MPI_Comm_group(comm->mpi, &all));
+  MT_MPI(MPI_Group_range_incl(all, 1, range, &part));
+  MT_MPI(MPI_Comm_create_group(comm->mpi, part, TAG_PART, &mpi));
+  MT_MPI(MPI_Group_free(&part));
+  MT_MPI(MPI_Group_free(&all));
+  *out = comm_of(mpi);
   out->max_message = comm->max_message;
   return MT_OK;
 }

@@ -36,6 +36,10 @@ mt_comm mt_comm_self(void);
  * none (size 0). The caller frees it. */
 mt_status mt_comm_split(const mt_comm *comm, int color, int key, mt_comm *out);
 
+/* Ranks [first, first + count) form a communicator, in order. They alone call this, all of
+ * their parts in the same order; the others do not wait. The caller frees it. */
+mt_status mt_comm_part(const mt_comm *comm, int first, int count, mt_comm *out);
+
 /* The ranks that share a node's memory. The caller frees it. */
 mt_status mt_comm_node(const mt_comm *comm, mt_comm *out);
 void mt_comm_free(mt_comm *comm); /* size 0 is fine */

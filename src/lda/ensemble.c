@@ -210,27 +210,36 @@ done:
 
 /* ---- all fits ------------------------------------------------------------------------ */
 
-static bool same_ranks(const mt_lda_place *a, const mt_lda_place *b)
+/* The first place that has the same ranks: its communicator serves all of them. */
+static int64_t first_alike(const ensemble *e, int64_t i)
 {
-  return a->first_rank == b->first_rank && a->n_ranks == b->n_ranks;
+  const mt_lda_place *place = &e->places[i];
+  for (int64_t j = 0; j < i; j++)
+    if (e->places[j].first_rank == place->first_rank &&
+        e->places[j].n_ranks == place->n_ranks)
+      return j;
+  return i;
 }
 
-/* Communicators for the wide fits' groups: groups[i] of place i; those with the same ranks
- * share one, which the first of them frees. */
+static bool is_member(const ensemble *e, int64_t i)
+{
+  int rank = e->world->rank - e->places[i].first_rank;
+  return rank >= 0 && rank < e->places[i].n_ranks;
+}
+
+/* Communicators for the wide fits that this rank has a part in: groups[i] of place i. Each
+ * is made by its members alone: there may be as many as ranks. */
 static mt_status make_groups(const ensemble *e, mt_comm *groups)
 {
   mt_status status = MT_OK;
-  int rank = e->world->rank;
   for (int64_t i = 0; i < e->n_wide; i++) {
-    const mt_lda_place *place = &e->places[i];
-    int64_t j = 0;
-    while (!same_ranks(&e->places[j], place)) j++;
-    bool member =
-        rank >= place->first_rank && rank < place->first_rank + place->n_ranks;
-    if (j < i)
-      groups[i] = groups[j];
+    if (!is_member(e, i)) continue;
+    int64_t first = first_alike(e, i);
+    if (first < i)
+      groups[i] = groups[first];
     else
-      MT_TRY(mt_comm_split(e->world, member ? 0 : -1, rank, &groups[i]));
+      MT_TRY(mt_comm_part(e->world, e->places[i].first_rank, e->places[i].n_ranks,
+                          &groups[i]));
   }
 done:
   return status;
@@ -238,11 +247,8 @@ done:
 
 static void free_groups(const ensemble *e, mt_comm *groups)
 {
-  for (int64_t i = 0; groups != NULL && i < e->n_wide; i++) {
-    int64_t j = 0;
-    while (!same_ranks(&e->places[j], &e->places[i])) j++;
-    if (j == i) mt_comm_free(&groups[i]);
-  }
+  for (int64_t i = 0; groups != NULL && i < e->n_wide; i++)
+    if (is_member(e, i) && first_alike(e, i) == i) mt_comm_free(&groups[i]);
 }
 
 /* In the order of the plan on every rank. A rank that has an error or was asked to stop

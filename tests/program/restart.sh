@@ -3,8 +3,8 @@
 # SECONDS 300
 . tests/program/lib.sh
 
-# interrupt SIGNAL DECK OUT: starts a run, and sends its ranks the signal when its log tells
-# of a fit; sets $status and $fits
+# interrupt SIGNAL DECK OUT: starts a run, and sends one of its ranks, the newest, the signal
+# when its log tells of a fit; sets $status and $fits; what it said then is in $tmp/rest
 interrupt() {
   local line
   mkfifo "$tmp/log"
@@ -13,7 +13,7 @@ interrupt() {
   exec 8<"$tmp/log"
   while read -r line <&8; do
     if [[ $line = *"fit 1987-"* ]]; then
-      pkill "-$1" -f "^$metatopics run $2 --out $3" || true
+      pkill "-$1" -n -f "^$metatopics run $2 --out $3" || true
       break
     fi
   done
@@ -45,6 +45,7 @@ stop_and_go() {
 
   interrupt TERM "$1" "$tmp/stopped"
   [ "$status" = 3 ] || fail "the stopped run ended with status $status, not 3"
+  grep -q "stopped by signal 15" "$tmp/rest" || fail "no word of signal 15: $(tail -3 "$tmp/rest")"
   [ "$fits" -gt 0 ] && [ "$fits" -lt "$2" ] || fail "$fits fits after the stop"
   go_on "$1" "$tmp/stopped"
   rm -rf "$tmp/whole" "$tmp/killed" "$tmp/stopped"
