@@ -84,6 +84,20 @@ static void test_gathers(void **state)
     }
 }
 
+static void test_allgather_rows(void **state)
+{
+  (void)state;
+  enum { ROWS = 11, WIDTH = 3 };
+  unsigned char rows[ROWS * WIDTH] = {0};
+  int64_t first = mt_part_first(ROWS, small.size, small.rank);
+  for (int64_t i = first; i < mt_part_first(ROWS, small.size, small.rank + 1); i++)
+    for (int c = 0; c < WIDTH; c++) rows[i * WIDTH + c] = byte_of((int)i, c, 0);
+  assert_int_equal(mt_allgather_rows(&small, ROWS, WIDTH, rows), MT_OK);
+  for (int i = 0; i < ROWS; i++)
+    for (int c = 0; c < WIDTH; c++)
+      assert_int_equal(rows[i * WIDTH + c], byte_of(i, c, 0));
+}
+
 static void test_allgather_bytes(void **state)
 {
   (void)state;
@@ -184,6 +198,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(test_reductions, shrink),
     cmocka_unit_test_setup(test_alltoallv, shrink),
     cmocka_unit_test_setup(test_gathers, shrink),
+    cmocka_unit_test_setup(test_allgather_rows, shrink),
     cmocka_unit_test_setup(test_allgather_bytes, shrink),
     cmocka_unit_test_setup(test_ring, shrink),
     cmocka_unit_test_setup(test_counter, shrink),

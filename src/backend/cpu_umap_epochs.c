@@ -141,40 +141,23 @@ static void run_turn(const mt_epoch *now, float *from, float *next)
 }
 
 static mt_status run_epochs(const mt_comm *comm, const mt_umap_options *options,
-                            int64_t n_epochs, const size_t *bytes, mt_epoch *now,
-                            float *next, float *positions)
+                            int64_t n_epochs, mt_epoch *now, float *next,
+                            float *positions)
 {
   mt_status status = MT_OK;
+  size_t row_bytes = (size_t)now->dims * sizeof *next;
   float *own = positions + now->first * now->dims;
   for (now->epoch = 0; now->epoch < n_epochs; now->epoch++) {
     MT_TRY(now->epoch % STOP_EVERY == 0 && mt_stop_agreed(comm) ? MT_STOPPED : MT_OK);
     now->alpha = mt_umap_alpha(options->learning_rate, now->epoch, n_epochs);
     for (now->turn = 0; now->turn < MT_UMAP_TURNS; now->turn++) {
       run_turn(now, next + now->local * now->dims, next);
-      memcpy(own, next, bytes[comm->rank]);
-      MT_TRY(mt_allgatherv(comm, bytes, positions));
+      memcpy(own, next, (size_t)now->local * row_bytes);
+      MT_TRY(mt_allgather_rows(comm, now->n, row_bytes, positions));
     }
     mt_progress_update(now->epoch + 1);
   }
 done:
-  return status;
-}
-
-static mt_status make_room(const mt_comm *comm, int64_t n, int64_t dims,
-                           size_t **bytes_out, float **next_out)
-{
-  mt_status status = MT_OK;
-  size_t *bytes = NULL;
-  MT_NEW(bytes, comm->size);
-  MT_TRY(mt_memory_new(2 * mt_part_count(n, comm->size, comm->rank) * dims,
-                       sizeof(float), "new positions",
-                       (void **)next_out)); /* and as many to work with */
-  for (int r = 0; r < comm->size; r++)
-    bytes[r] = (size_t)(mt_part_count(n, comm->size, r) * dims) * sizeof(float);
-  *bytes_out = bytes;
-  bytes = NULL;
-done:
-  free(bytes);
   return status;
 }
 
@@ -192,7 +175,6 @@ mt_status mt_cpu_umap_epochs(mt_backend *be, const mt_comm *comm,
                   .strength = (float)options->repulsion_strength,
                   .negatives = options->negative_sample_rate,
                   .seed = (uint32_t)options->random_state};
-  size_t *bytes = NULL;
   float *next = NULL, heaviest = 0.0f;
   double a, b;
   (void)be;
@@ -202,13 +184,14 @@ mt_status mt_cpu_umap_epochs(mt_backend *be, const mt_comm *comm,
   now.b = (float)b;
   MT_TRY(mt_graph_heaviest(comm, graph, &heaviest));
   MT_TRY(mt_agree(comm, turns_create(graph, heaviest, &now.edges)));
-  MT_TRY(mt_agree(comm, make_room(comm, graph->n, now.dims, &bytes, &next)));
+  MT_TRY(
+      mt_agree(comm, mt_memory_new(2 * now.local * now.dims, sizeof *next,
+                                   "new positions and room to work", (void **)&next)));
   mt_progress_begin(comm->rank, "umap", n_epochs);
-  status = run_epochs(comm, options, n_epochs, bytes, &now, next, positions);
+  status = run_epochs(comm, options, n_epochs, &now, next, positions);
   mt_progress_end();
 done:
   turns_destroy(&now.edges);
-  free(bytes);
   free(next);
   return status;
 }

@@ -250,6 +250,16 @@ mt_status mt_allgatherv(const mt_comm *comm, const size_t *bytes, void *buf)
   return MT_OK;
 }
 
+mt_status mt_allgather_rows(const mt_comm *comm, int64_t n, size_t row_bytes, void *buf)
+{
+  size_t *bytes = room_for((size_t)comm->size, sizeof *bytes);
+  for (int r = 0; r < comm->size; r++)
+    bytes[r] = (size_t)mt_part_count(n, comm->size, r) * row_bytes;
+  mt_status status = mt_allgatherv(comm, bytes, buf);
+  free(bytes);
+  return status;
+}
+
 mt_status mt_allgather_bytes(const mt_comm *comm, size_t size, const void *block,
                              size_t *size_out, void **all_out)
 {

@@ -76,6 +76,10 @@ mt_status mt_allgather(const mt_comm *comm, size_t bytes, const void *send, void
  * bytes[r], the same on all ranks, is block r's size. */
 mt_status mt_allgatherv(const mt_comm *comm, const size_t *bytes, void *buf);
 
+/* Likewise of n rows of row_bytes each, spread as mt_part_first says. */
+mt_status mt_allgather_rows(const mt_comm *comm, int64_t n, size_t row_bytes,
+                            void *buf);
+
 /* Every rank's block of `size` bytes, which only that rank knows, in rank order: new memory
  * of *size_out bytes on every rank, owned by the caller. Errors MT_ERR_MEMORY, agreed. */
 mt_status mt_allgather_bytes(const mt_comm *comm, size_t size, const void *block,

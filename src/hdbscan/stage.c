@@ -13,42 +13,50 @@
 static mt_status fingerprint(const mt_run *run, mt_fingerprint *out)
 {
   mt_status status = MT_OK;
-  mt_hash *hash = NULL;
-  char *path = mt_path_join(run->out, "umap.h5");
-  if (path == NULL) return MT_ERR_MEMORY;
-  mt_fingerprint embedding = mt_store_fingerprint(path);
-  hash = mt_hash_begin();
+  mt_hash *hash = mt_hash_begin();
+  MT_REQUIRE(hash != NULL, MT_ERR_MEMORY, "no memory");
   mt_hash_text(hash, "hdbscan 1"); /* the number changes when the method does */
-  mt_hash_fingerprint(hash, &embedding);
+  MT_TRY(mt_store_hash(run->out, "umap.h5", hash));
   MT_TRY(mt_parameters_hash(run->parameters, "hdbscan", NULL, hash));
 done:
   *out = mt_hash_end(hash);
-  free(path);
   return status;
 }
 
-/* The whole embedding, on every rank; owned by the caller. */
-static mt_status read_embedding(const char *out, int64_t *n_out, int64_t *d_out,
-                                float **points_out)
+/* Room for the whole embedding, with this rank's rows in it; owned by the caller. */
+static mt_status read_own(const mt_comm *comm, const char *folder, int64_t *n_out,
+                          int64_t *d_out, float **points_out)
 {
   mt_status status = MT_OK;
   mt_file *file = NULL;
   float *points = NULL;
-  char *path = mt_path_join(out, "umap.h5");
+  int64_t n = 0, d = 0;
 
-  if (path == NULL) return MT_ERR_MEMORY;
-  MT_TRY(mt_store_open(path, &file));
-  MT_TRY(mt_store_shape(file, "/embedding", n_out, d_out));
-  MT_REQUIRE(*d_out >= 1, MT_ERR_IO, "%s: /embedding has no columns", path);
-  MT_NEW(points, *n_out * *d_out);
-  MT_TRY(mt_store_read(file, "/embedding", MT_FLOAT32, 0, *n_out, points));
+  MT_TRY(mt_store_open_in(folder, "umap.h5", &file));
+  MT_TRY(mt_store_shape(file, "/embedding", &n, &d));
+  MT_REQUIRE(d >= 1, MT_ERR_IO, "%s/umap.h5: /embedding has no columns", folder);
+  MT_NEW(points, n * d);
+  int64_t first = mt_part_first(n, comm->size, comm->rank);
+  MT_TRY(mt_store_read(file, "/embedding", MT_FLOAT32, first,
+                       mt_part_count(n, comm->size, comm->rank), points + first * d));
+  *n_out = n;
+  *d_out = d;
   *points_out = points;
   points = NULL;
 done:
   free(points);
   mt_store_close(file);
-  free(path);
   return status;
+}
+
+/* The whole embedding, on every rank. The file is read once over all of them. */
+static mt_status read_embedding(const mt_comm *comm, const char *folder, int64_t *n_out,
+                                int64_t *d_out, float **points_out)
+{
+  mt_status status = mt_agree(comm, read_own(comm, folder, n_out, d_out, points_out));
+  if (status != MT_OK) return status;
+  return mt_allgather_rows(comm, *n_out, (size_t)*d_out * sizeof **points_out,
+                           *points_out);
 }
 
 /* Writes this rank's part of an array that all ranks have whole. */
@@ -161,9 +169,8 @@ static mt_status work(const mt_comm *comm, const mt_run *run,
   mt_clusters clusters = {0};
   char *path = mt_path_join(run->out, "hdbscan.h5");
 
-  mt_status local =
-      path == NULL ? MT_ERR_MEMORY : read_embedding(run->out, &n, &d, &points);
-  MT_TRY(mt_agree(comm, local));
+  MT_TRY(mt_agree(comm, path == NULL ? MT_ERR_MEMORY : MT_OK));
+  MT_TRY(read_embedding(comm, run->out, &n, &d, &points));
   mt_progress_begin(comm->rank, "hdbscan", n);
   status = mt_hdbscan(run->backend, comm, options, n, d, points, &clusters);
   mt_progress_end();

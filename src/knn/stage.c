@@ -13,18 +13,15 @@ static const char algorithm[] = "brute_force"; /* what auto stands for, too */
 
 static mt_status fingerprint(const mt_run *run, mt_fingerprint *out)
 {
+  static const char *const leave_out[] = {"build_algo", NULL}; /* one result for all */
   mt_status status = MT_OK;
   mt_hash *hash = mt_hash_begin();
-  char *topics = mt_path_join(run->out, "topics.h5");
-  MT_REQUIRE(hash != NULL && topics != NULL, MT_ERR_MEMORY, "no memory");
-  static const char *const leave_out[] = {"build_algo", NULL}; /* one result for all */
-  mt_fingerprint made_by = mt_store_fingerprint(topics);
+  MT_REQUIRE(hash != NULL, MT_ERR_MEMORY, "no memory");
   mt_hash_text(hash, "knn 1"); /* the number changes when the results do */
-  mt_hash_fingerprint(hash, &made_by);
+  MT_TRY(mt_store_hash(run->out, "topics.h5", hash));
   MT_TRY(mt_parameters_hash(run->parameters, "knn", leave_out, hash));
 done:
   *out = mt_hash_end(hash);
-  free(topics);
   return status;
 }
 
@@ -103,14 +100,6 @@ done:
   return status;
 }
 
-static mt_status open_topics(const mt_run *run, mt_file **file_out)
-{
-  char *path = mt_path_join(run->out, "topics.h5");
-  mt_status status = path != NULL ? mt_store_open(path, file_out) : MT_ERR_MEMORY;
-  free(path);
-  return status;
-}
-
 static mt_status work(const mt_comm *comm, const mt_run *run,
                       const mt_fingerprint *made_by, mt_stage_result *result)
 {
@@ -122,7 +111,7 @@ static mt_status work(const mt_comm *comm, const mt_run *run,
 
   MT_REQUIRE(run->parameters->knn.build_algo != MT_BUILD_NN_DESCENT, MT_ERR_INPUT,
              "nn_descent is not built yet: use brute_force");
-  MT_TRY(mt_agree(comm, open_topics(run, &topics)));
+  MT_TRY(mt_agree(comm, mt_store_open_in(run->out, "topics.h5", &topics)));
   mt_store_rows source = {topics, "/matrix"};
   MT_TRY(mt_agree(comm, mt_rows_stored(&source, &rows)));
   int64_t k = settle_k(comm, &run->parameters->knn, rows.n);

@@ -98,10 +98,7 @@ static mt_status share_terms(const fit *f, size_t size, void *array)
 static mt_status share_blocks(const fit *f, int64_t width, double *array)
 {
   if (f->comm->size == 1) return MT_OK;
-  for (int r = 0; r < f->comm->size; r++)
-    f->block_bytes[r] =
-        (size_t)(mt_part_count(f->blocks, f->comm->size, r) * width) * 8;
-  return mt_allgatherv(f->comm, f->block_bytes, array);
+  return mt_allgather_rows(f->comm, f->blocks, (size_t)width * sizeof *array, array);
 }
 
 /* ---- topics ---- */

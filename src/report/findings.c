@@ -34,15 +34,6 @@ done:
   return status;
 }
 
-static mt_status open_file(const char *folder, const char *name, mt_file **file_out)
-{
-  char *path = mt_path_join(folder, name);
-  if (path == NULL) return MT_ERR_MEMORY;
-  mt_status status = mt_store_open(path, file_out);
-  free(path);
-  return status;
-}
-
 /* A vector of n numbers, as that type. */
 static mt_status read_vector(mt_file *file, const char *name, mt_type type, int64_t n,
                              void **out)
@@ -222,10 +213,10 @@ mt_status mt_findings_load(const char *folder, const mt_parameters *parameters,
   mt_status status = MT_OK;
   mt_file *corpus = NULL, *topics = NULL, *layout = NULL, *clusters = NULL;
   mt_findings f = {0};
-  MT_TRY(open_file(folder, "corpus.h5", &corpus));
-  MT_TRY(open_file(folder, "topics.h5", &topics));
-  MT_TRY(open_file(folder, "umap.h5", &layout));
-  MT_TRY(open_file(folder, "hdbscan.h5", &clusters));
+  MT_TRY(mt_store_open_in(folder, "corpus.h5", &corpus));
+  MT_TRY(mt_store_open_in(folder, "topics.h5", &topics));
+  MT_TRY(mt_store_open_in(folder, "umap.h5", &layout));
+  MT_TRY(mt_store_open_in(folder, "hdbscan.h5", &clusters));
   MT_TRY(name_corpus(parameters->corpus.path, &f.corpus));
   MT_TRY(mt_corpus_terms(corpus, &f.n_terms, &f.terms));
   MT_TRY(read_topics(topics, &f));

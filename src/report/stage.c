@@ -12,16 +12,6 @@
 
 enum { ROWS_SHOWN = 25 };
 
-static mt_status add_fingerprint(const mt_run *run, const char *name, mt_hash *hash)
-{
-  char *path = mt_path_join(run->out, name);
-  if (path == NULL) return MT_ERR_MEMORY;
-  mt_fingerprint made_by = mt_store_fingerprint(path);
-  mt_hash_fingerprint(hash, &made_by);
-  free(path);
-  return MT_OK;
-}
-
 static mt_status fingerprint(const mt_run *run, mt_fingerprint *out)
 {
   static const char *const inputs[] = {"corpus.h5", "topics.h5", "umap.h5",
@@ -30,7 +20,7 @@ static mt_status fingerprint(const mt_run *run, mt_fingerprint *out)
   mt_hash *hash = mt_hash_begin();
   mt_hash_text(hash, "map 1"); /* the number changes when the report does */
   for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
-    MT_TRY(add_fingerprint(run, inputs[i], hash));
+    MT_TRY(mt_store_hash(run->out, inputs[i], hash));
   MT_TRY(mt_parameters_hash(run->parameters, "map", NULL, hash));
 done:
   *out = mt_hash_end(hash);
@@ -48,15 +38,12 @@ static mt_status label_topics(const mt_run *run, const mt_findings *findings,
   mt_status status = MT_OK;
   mt_file *topics = NULL;
   mt_rows rows;
-  char *path = mt_path_join(run->out, "topics.h5");
-  if (path == NULL) return MT_ERR_MEMORY;
-  MT_TRY(mt_store_open(path, &topics));
+  MT_TRY(mt_store_open_in(run->out, "topics.h5", &topics));
   mt_store_rows source = {topics, "/matrix"};
   MT_TRY(mt_rows_stored(&source, &rows));
   MT_TRY(mt_meta_topics_make(findings, &rows, &run->parameters->map, meta_out));
 done:
   mt_store_close(topics);
-  free(path);
   return status;
 }
 

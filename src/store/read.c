@@ -1,5 +1,6 @@
 #include "base/memory.h"
 #include "store/file.h"
+#include "store/folder.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,14 @@ mt_status mt_store_open(const char *path, mt_file **file_out)
     return MT_OK;
   }
   mt_file_destroy(file);
+  return status;
+}
+
+mt_status mt_store_open_in(const char *folder, const char *name, mt_file **file_out)
+{
+  char *path = mt_path_join(folder, name);
+  mt_status status = path != NULL ? mt_store_open(path, file_out) : MT_ERR_MEMORY;
+  free(path);
   return status;
 }
 
@@ -90,6 +99,16 @@ mt_fingerprint mt_store_fingerprint(const char *path)
   H5Eclear2(H5E_DEFAULT);
   mt_store_close(file);
   return print;
+}
+
+mt_status mt_store_hash(const char *folder, const char *name, mt_hash *hash)
+{
+  char *path = mt_path_join(folder, name);
+  if (path == NULL) return MT_ERR_MEMORY;
+  mt_fingerprint print = mt_store_fingerprint(path);
+  mt_hash_fingerprint(hash, &print);
+  free(path);
+  return MT_OK;
 }
 
 mt_status mt_store_get_text(mt_file *file, const char *name, char **value_out)

@@ -63,9 +63,15 @@ void mt_store_abandon(const mt_comm *comm, mt_file **file);
 mt_status mt_store_open(const char *path, mt_file **file_out);
 void mt_store_close(mt_file *file); /* NULL is fine */
 
+/* The file NAME in a folder, e.g. of a run. */
+mt_status mt_store_open_in(const char *folder, const char *name, mt_file **file_out);
+
 /* The fingerprint of a whole file at path; an empty one if there is none or it cannot be
  * read (which is not an error: the stage is made again). */
 mt_fingerprint mt_store_fingerprint(const char *path);
+
+/* Adds the fingerprint of the file NAME in a folder, whatever it is, to a hash. */
+mt_status mt_store_hash(const char *folder, const char *name, mt_hash *hash);
 
 /* rows and width (0 for a vector) of a dataset. */
 mt_status mt_store_shape(mt_file *file, const char *name, int64_t *rows_out,

@@ -74,14 +74,9 @@ static mt_status inner(const mt_comm *comm, int64_t n, int64_t p, int64_t q,
   mt_status status = MT_OK;
   int64_t blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;
   double *parts = NULL;
-  size_t *bytes = NULL;
 
   MT_TRY(mt_agree(
       comm, mt_memory_new(blocks * p * q, sizeof *parts, "sums", (void **)&parts)));
-  MT_TRY(mt_agree(comm,
-                  mt_memory_new(comm->size, sizeof *bytes, "sizes", (void **)&bytes)));
-  for (int r = 0; r < comm->size; r++)
-    bytes[r] = (size_t)(mt_part_count(blocks, comm->size, r) * p * q) * sizeof *parts;
 #pragma omp parallel for schedule(static)
   for (int64_t b = mt_part_first(blocks, comm->size, comm->rank);
        b < mt_part_first(blocks, comm->size, comm->rank + 1); b++) {
@@ -89,13 +84,12 @@ static mt_status inner(const mt_comm *comm, int64_t n, int64_t p, int64_t q,
             rows = n - first < BLOCK_ROWS ? n - first : BLOCK_ROWS;
     block_product(p, q, rows, x + first * p, y + first * q, parts + b * p * q);
   }
-  MT_TRY(mt_allgatherv(comm, bytes, parts));
+  MT_TRY(mt_allgather_rows(comm, blocks, (size_t)(p * q) * sizeof *parts, parts));
   memset(out, 0, (size_t)(p * q) * sizeof *out);
   for (int64_t b = 0; b < blocks; b++)
     for (int64_t at = 0; at < p * q; at++) out[at] += parts[b * p * q + at];
 done:
   free(parts);
-  free(bytes);
   return status;
 }
 

@@ -133,21 +133,12 @@ done:
 /* Sums of this rank's rows, then of all. */
 static mt_status sum_rows(const mt_comm *comm, mt_map_of_parts *map)
 {
-  mt_status status = MT_OK;
-  size_t *bytes = NULL;
-  MT_TRY(mt_agree(comm,
-                  mt_memory_new(comm->size, sizeof *bytes, "sizes", (void **)&bytes)));
-  for (int r = 0; r < comm->size; r++)
-    bytes[r] = (size_t)(map->firsts[r + 1] - map->firsts[r]) * sizeof *map->degrees;
   for (int64_t p = 0; p < map->own; p++) {
     double sum = 0.0;
     for (int64_t q = 0; q < map->count; q++) sum += map->affinity[p * map->count + q];
     map->degrees[map->first + p] = sum;
   }
-  MT_TRY(mt_allgatherv(comm, bytes, map->degrees));
-done:
-  free(bytes);
-  return status;
+  return mt_allgather_rows(comm, map->count, sizeof *map->degrees, map->degrees);
 }
 
 /* Distances to exp(-(d / scale)^2), normalised by the degrees. umap-learn's scale is 1: with

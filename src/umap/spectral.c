@@ -67,22 +67,13 @@ done:
 static mt_status sum_degrees(const mt_comm *comm, const mt_graph *graph,
                              double *degrees)
 {
-  mt_status status = MT_OK;
-  size_t *bytes = NULL;
-  MT_TRY(mt_agree(comm,
-                  mt_memory_new(comm->size, sizeof *bytes, "sizes", (void **)&bytes)));
-  for (int r = 0; r < comm->size; r++)
-    bytes[r] = (size_t)mt_part_count(graph->n, comm->size, r) * sizeof *degrees;
   for (int64_t i = 0; i < graph->local; i++) {
     double sum = 0.0;
     for (int64_t e = graph->indptr[i]; e < graph->indptr[i + 1]; e++)
       sum += graph->weights[e];
     degrees[graph->first + i] = sum;
   }
-  MT_TRY(mt_allgatherv(comm, bytes, degrees));
-done:
-  free(bytes);
-  return status;
+  return mt_allgather_rows(comm, graph->n, sizeof *degrees, degrees);
 }
 
 /* ---- one part ----------------------------------------------------------------------- */

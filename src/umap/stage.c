@@ -19,17 +19,14 @@ static const mt_dataset embedding = {.name = "/embedding",
 static mt_status umap_fingerprint(const mt_run *run, mt_fingerprint *out)
 {
   mt_status status = MT_OK;
-  char *path = mt_path_join(run->out, "knn.h5");
-  MT_REQUIRE(path != NULL, MT_ERR_MEMORY, "no memory for a path");
-  mt_fingerprint neighbors = mt_store_fingerprint(path);
   mt_hash *hash = mt_hash_begin();
+  MT_REQUIRE(hash != NULL, MT_ERR_MEMORY, "no memory");
   mt_hash_text(hash, "umap 1");
   mt_hash_text(hash, run->backend->name);
-  mt_hash_fingerprint(hash, &neighbors);
-  status = mt_parameters_hash(run->parameters, "umap", NULL, hash);
-  *out = mt_hash_end(hash);
+  MT_TRY(mt_store_hash(run->out, "knn.h5", hash));
+  MT_TRY(mt_parameters_hash(run->parameters, "umap", NULL, hash));
 done:
-  free(path);
+  *out = mt_hash_end(hash);
   return status;
 }
 
@@ -53,27 +50,13 @@ static void input_destroy(mt_umap_input *input)
   free(input->positions);
 }
 
-static mt_status open_inputs(const mt_run *run, mt_umap_input *input)
-{
-  mt_status status = MT_OK;
-  char *neighbors = mt_path_join(run->out, "knn.h5");
-  char *topics = mt_path_join(run->out, "topics.h5");
-  MT_REQUIRE(neighbors != NULL && topics != NULL, MT_ERR_MEMORY,
-             "no memory for a path");
-  MT_TRY(mt_store_open(neighbors, &input->neighbors));
-  MT_TRY(mt_store_open(topics, &input->topics));
-done:
-  free(neighbors);
-  free(topics);
-  return status;
-}
-
 static mt_status read_inputs(const mt_comm *world, const mt_run *run,
                              mt_umap_input *input)
 {
   mt_status status = MT_OK;
   int64_t n;
-  MT_TRY(open_inputs(run, input));
+  MT_TRY(mt_store_open_in(run->out, "knn.h5", &input->neighbors));
+  MT_TRY(mt_store_open_in(run->out, "topics.h5", &input->topics));
   input->source = (mt_store_rows){.file = input->topics, .name = "/matrix"};
   MT_TRY(mt_rows_stored(&input->source, &input->rows));
   MT_TRY(mt_store_shape(input->neighbors, "/indices", &n, &input->k));
