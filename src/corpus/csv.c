@@ -93,20 +93,6 @@ done:
   return status;
 }
 
-static mt_status place_id(csv_reader *reader, const mt_record *record, mt_span *out)
-{
-  mt_status status = MT_OK;
-  mt_buffer *value = &reader->values[COLUMN_ID];
-  char place[32];
-  int length = snprintf(place, sizeof place, "@%lld", (long long)record->offset);
-  value->size = 0;
-  MT_TRY(mt_buffer_add(value, reader->piece->name, strlen(reader->piece->name)));
-  MT_TRY(mt_buffer_add(value, place, (size_t)length));
-  *out = (mt_span){value->bytes, (size_t)value->size};
-done:
-  return status;
-}
-
 static mt_status read_row(csv_reader *reader)
 {
   mt_status status = MT_OK;
@@ -129,7 +115,9 @@ static mt_status read_row(csv_reader *reader)
                      reader->decoder.name);
   }
   if (record.date.size == 0) record.date.at = NULL; /* an empty field is no date */
-  if (record.id.size == 0) MT_TRY(place_id(reader, &record, &record.id));
+  if (record.id.size == 0)
+    MT_TRY(mt_piece_id(reader->piece, record.offset, &reader->values[COLUMN_ID],
+                       &record.id));
   MT_TRY(reader->sink(reader->context, &record));
 done:
   return status;

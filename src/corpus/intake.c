@@ -5,7 +5,6 @@
 #include "corpus/buffer.h"
 #include "corpus/stream.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -68,19 +67,10 @@ static int64_t next_line(const char *bytes, int64_t size, int64_t offset, int64_
 
 static int64_t next_document(const char *bytes, int64_t size, int64_t at)
 {
-  static const char opening[] = "<REUTERS";
-  const int64_t length = sizeof opening - 1;
-  while (at < size) {
-    const char *found =
-        memmem(bytes + at, (size_t)(size - at), opening, (size_t)length);
-    if (found == NULL) return -1;
-    at = found - bytes;
-    if (at + length == size) return -1; /* the next bytes tell */
-    if (bytes[at + length] == '>' || isspace((unsigned char)bytes[at + length]))
-      return at;
-    at += length;
-  }
-  return -1;
+  static const int64_t length = sizeof "<REUTERS" - 1;
+  if (at >= size) return -1;
+  int64_t found = (int64_t)mt_sgml_next(bytes, (size_t)size, (size_t)at);
+  return found + length >= size ? -1 : found; /* at the end: the next bytes tell */
 }
 
 /* ---- cutting a run of bytes ------------------------------------------------------------------ */
@@ -157,24 +147,17 @@ done:
   return status;
 }
 
-static int64_t newlines(const char *bytes, int64_t size)
-{
-  int64_t n = 0;
-  for (int64_t i = 0; i < size; i++) n += bytes[i] == '\n';
-  return n;
-}
-
 /* Gives [first, end) of the window, if it is this rank's, and forgets it. */
 static mt_status give(cutter *c, int64_t first, int64_t end)
 {
   mt_status status = MT_OK;
-  if (c->piece.line > 0) c->piece.line += newlines(c->window.bytes, first);
+  if (c->piece.line > 0) c->piece.line += mt_newlines(c->window.bytes, (size_t)first);
   c->piece.bytes = c->window.bytes + first;
   c->piece.size = (size_t)(end - first);
   c->piece.offset = c->offset + first;
   bool mine = c->turn == NULL || (*c->turn)++ % c->size == c->rank;
   if (mine && end > first) MT_TRY(c->sink(c->context, c->member, &c->piece));
-  if (c->piece.line > 0) c->piece.line += newlines(c->piece.bytes, end - first);
+  if (c->piece.line > 0) c->piece.line += mt_newlines(c->piece.bytes, c->piece.size);
   memmove(c->window.bytes, c->window.bytes + end, (size_t)(c->window.size - end));
   c->window.size -= end;
   c->offset += end;

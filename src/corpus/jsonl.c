@@ -53,19 +53,6 @@ done:
   return status;
 }
 
-static mt_status place_id(jsonl_reader *reader, int64_t offset, mt_span *out)
-{
-  mt_status status = MT_OK;
-  char place[32];
-  int length = snprintf(place, sizeof place, "@%lld", (long long)offset);
-  reader->id.size = 0;
-  MT_TRY(mt_buffer_add(&reader->id, reader->piece->name, strlen(reader->piece->name)));
-  MT_TRY(mt_buffer_add(&reader->id, place, (size_t)length));
-  *out = (mt_span){reader->id.bytes, (size_t)reader->id.size};
-done:
-  return status;
-}
-
 static mt_status damaged(jsonl_reader *reader, mt_skip skip, size_t at,
                          const char *what, const char *detail)
 {
@@ -95,7 +82,7 @@ static mt_status give(jsonl_reader *reader, size_t at, const json_t *object)
                      fields[f].name);
   }
   if (record.id.at == NULL || record.id.size == 0)
-    MT_TRY(place_id(reader, record.offset, &record.id));
+    MT_TRY(mt_piece_id(reader->piece, record.offset, &reader->id, &record.id));
   MT_TRY(reader->sink(reader->context, &record));
 done:
   return status;

@@ -12,7 +12,7 @@ const char *mt_skip_name(mt_skip skip)
   return names[skip];
 }
 
-static int64_t newlines(const char *bytes, size_t size)
+int64_t mt_newlines(const char *bytes, size_t size)
 {
   int64_t n = 0;
   for (size_t i = 0; i < size; i++) n += bytes[i] == '\n';
@@ -29,18 +29,32 @@ static int64_t newlines_of_file(const char *path, int64_t size)
   while (size > 0) {
     size_t want = size < (int64_t)sizeof block ? (size_t)size : sizeof block;
     size_t got = fread(block, 1, want, file);
-    n += newlines(block, got);
+    n += mt_newlines(block, got);
     size = got > 0 ? size - (int64_t)got : 0;
   }
   fclose(file);
   return n;
 }
 
+mt_status mt_piece_id(const mt_piece *piece, int64_t offset, mt_buffer *buffer,
+                      mt_span *id_out)
+{
+  mt_status status = MT_OK;
+  char place[32];
+  int length = snprintf(place, sizeof place, "@%lld", (long long)offset);
+  buffer->size = 0;
+  MT_TRY(mt_buffer_add(buffer, piece->name, strlen(piece->name)));
+  MT_TRY(mt_buffer_add(buffer, place, (size_t)length));
+  *id_out = (mt_span){buffer->bytes, (size_t)buffer->size};
+done:
+  return status;
+}
+
 int64_t mt_piece_line(const mt_piece *piece, size_t at)
 {
   int64_t first = piece->line;
   if (first == 0) first = 1 + newlines_of_file(piece->path, piece->offset);
-  return first == 0 ? 0 : first + newlines(piece->bytes, at);
+  return first == 0 ? 0 : first + mt_newlines(piece->bytes, at);
 }
 
 mt_status mt_piece_damaged(const mt_piece *piece, const mt_corpus_options *options,

@@ -5,6 +5,7 @@
 #ifndef MT_CORPUS_READERS_H
 #define MT_CORPUS_READERS_H
 #include "base/status.h"
+#include "corpus/buffer.h"
 #include "deck/parameters.h"
 #include <stddef.h>
 #include <stdint.h>
@@ -76,6 +77,17 @@ mt_status mt_reader_text(const mt_piece *piece, const mt_corpus_options *options
                          mt_sink sink, void *context);
 
 /* ---- what readers share ---- */
+
+int64_t mt_newlines(const char *bytes, size_t size);
+
+/* An identifier for a record at an offset of the file that has none: NAME@OFFSET. It lies
+ * in the buffer. */
+mt_status mt_piece_id(const mt_piece *piece, int64_t offset, mt_buffer *buffer,
+                      mt_span *id_out);
+
+/* Reuters' SGML: where the next "<REUTERS" with a blank or '>' after it begins, at or after
+ * `at`, or one that the bytes end with; size if there is none. */
+size_t mt_sgml_next(const char *bytes, size_t size, size_t at);
 
 /* The line of byte `at` of the piece, from 1; 0 if that cannot be told. */
 int64_t mt_piece_line(const mt_piece *piece, size_t at);

@@ -9,7 +9,6 @@
 #include <libxml/parser.h>
 #include <libxml/xmlerror.h>
 #include <limits.h>
-#include <stdio.h>
 
 static const char opening[] = "<REUTERS", closing[] = "</REUTERS>";
 
@@ -181,8 +180,7 @@ static mt_status start_parser(sgml_reader *reader)
 
 /* ---- documents ------------------------------------------------------------------------- */
 
-/* The next "<REUTERS" with a blank or '>' after it at or after `at`; size if none. */
-static size_t next_opening(const char *bytes, size_t size, size_t at)
+size_t mt_sgml_next(const char *bytes, size_t size, size_t at)
 {
   while (at < size) {
     const char *found = memmem(bytes + at, size - at, opening, sizeof opening - 1);
@@ -221,14 +219,9 @@ static mt_status give(sgml_reader *reader, size_t at)
 {
   mt_status status = MT_OK;
   mt_record record = {.offset = reader->piece->offset + (int64_t)at};
-  char place[32];
-  if (reader->id.size == 0) {
-    int length = snprintf(place, sizeof place, "@%lld", (long long)record.offset);
-    MT_TRY(
-        mt_buffer_add(&reader->id, reader->piece->name, strlen(reader->piece->name)));
-    MT_TRY(mt_buffer_add(&reader->id, place, (size_t)length));
-  }
   record.id = span_of(&reader->id);
+  if (reader->id.size == 0)
+    MT_TRY(mt_piece_id(reader->piece, record.offset, &reader->id, &record.id));
   if (reader->parts[PART_DATE].seen)
     record.date = span_of(&reader->parts[PART_DATE].text);
   if (reader->parts[PART_TITLE].seen)
@@ -325,9 +318,9 @@ mt_status mt_reader_sgml(const mt_piece *piece, const mt_corpus_options *options
 
   MT_TRY(mt_decoder_open(options->encoding, MT_FALLBACK_LATIN1, &reader.decoder));
   MT_TRY(start_parser(&reader));
-  size_t at = next_opening(piece->bytes, piece->size, 0);
+  size_t at = mt_sgml_next(piece->bytes, piece->size, 0);
   while (at < piece->size) {
-    size_t next = next_opening(piece->bytes, piece->size, at + 1);
+    size_t next = mt_sgml_next(piece->bytes, piece->size, at + 1);
     MT_TRY(read_between(&reader, at, next));
     at = next;
   }
