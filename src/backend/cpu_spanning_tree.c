@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/progress.h"
+#include "base/search.h"
 #include "hdbscan/hdbscan.h"
 
 #include <math.h>
@@ -454,15 +455,6 @@ done:
   return status;
 }
 
-static int64_t find_root(int64_t *parent, int64_t c)
-{
-  while (parent[c] != c) {
-    parent[c] = parent[parent[c]];
-    c = parent[c];
-  }
-  return c;
-}
-
 /* Joins components by their least edges; the edges are added to the tree. */
 static int64_t join_components(const space *s, forest *f, int64_t n_edges,
                                mt_edge *tree)
@@ -471,8 +463,8 @@ static int64_t join_components(const space *s, forest *f, int64_t n_edges,
   for (int64_t c = 0; c < f->n; c++) {
     int64_t a = s->position[s->distinct.of[f->best_a[c]]];
     int64_t b = s->position[s->distinct.of[f->best_b[c]]];
-    int64_t p = find_root(f->parent, f->component[a]),
-            q = find_root(f->parent, f->component[b]);
+    int64_t p = mt_root_of(f->parent, f->component[a]),
+            q = mt_root_of(f->parent, f->component[b]);
     if (p == q) continue; /* both sides chose this edge */
     f->parent[p < q ? q : p] = p < q ? p : q;
     tree[n_edges++] = (mt_edge){f->best_a[c], f->best_b[c], sqrt(f->best[c])};

@@ -1,5 +1,6 @@
 #include "corpus/arrange.h"
 #include "base/memory.h"
+#include "base/search.h"
 
 /* ---- positions ------------------------------------------------------------------------------- */
 
@@ -142,19 +143,6 @@ done:
   return status;
 }
 
-static int64_t period_index(const mt_built *built, const int64_t *keys, int64_t key)
-{
-  int64_t low = 0, high = built->survey.n_periods - 1;
-  while (low < high) {
-    int64_t middle = low + (high - low) / 2;
-    if (keys[middle] < key)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
 /* The document's entries over the vocabulary, ascending, after what is in `out`. */
 static mt_status add_row(const mt_collection *c, const mt_document *document,
                          const int32_t *map, row_head head, mt_buffer *out)
@@ -212,7 +200,7 @@ static mt_status pack_rows(const mt_comm *comm, const mt_collection *c,
     row_head head = {.position = positions[out->order[i]],
                      .id_size = document->id_size,
                      .title_size = document->title_size};
-    head.period = period_index(built, keys, document->period);
+    head.period = mt_lower_bound(built->survey.n_periods, keys, document->period);
     int64_t before = out->rows.size;
     MT_TRY(add_row(c, document, map, head, &out->rows));
     int owner = mt_part_owner(built->survey.n_documents, comm->size, head.position);

@@ -1,6 +1,7 @@
 #include "lda/lda.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "base/search.h"
 #include "lda/bound.h"
 #include "lda/kernel.h"
 
@@ -63,14 +64,8 @@ int64_t mt_lda_lane_first(const int64_t *indptr, int64_t first, int64_t last,
   int64_t want = from + stored / lanes * lane + stored % lanes * lane / lanes;
   if (lane <= 0) return first;
   if (lane >= lanes) return last;
-  while (first < last) { /* the first document that begins at `want` or later */
-    int64_t middle = first + (last - first) / 2;
-    if (indptr[middle] < want)
-      first = middle + 1;
-    else
-      last = middle;
-  }
-  return first;
+  /* the first document that begins at `want` or later */
+  return first + mt_lower_bound(last - first, indptr + first, want);
 }
 
 static int64_t term_of_block(const fit *f, int64_t block)

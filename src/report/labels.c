@@ -264,7 +264,8 @@ done:
   return status;
 }
 
-static const mt_scored_term *chosen(const mt_meta_topic *meta, mt_label_method method)
+const mt_scored_term *mt_meta_topic_terms(const mt_meta_topic *meta,
+                                          mt_label_method method)
 {
   return method == MT_LABEL_C_TF_IDF ? meta->distinct : meta->frequent;
 }
@@ -308,8 +309,8 @@ static mt_status make_labels(const mt_findings *f, const mt_map_options *options
     mt_meta_topic *its = &meta[m];
     its->label_terms =
         its->n_terms < options->label_terms ? its->n_terms : options->label_terms;
-    MT_TRY(make_label(f->terms, chosen(its, options->label_method), its->label_terms,
-                      -1, &its->label));
+    MT_TRY(make_label(f->terms, mt_meta_topic_terms(its, options->label_method),
+                      its->label_terms, -1, &its->label));
   }
   while (mark_equal(f->n_meta, meta, sorted, equal))
     for (int64_t m = 0; m < f->n_meta; m++) {
@@ -317,8 +318,8 @@ static mt_status make_labels(const mt_findings *f, const mt_map_options *options
       if (!equal[m]) continue;
       bool more = its->label_terms < its->n_terms;
       its->label_terms += more;
-      MT_TRY(make_label(f->terms, chosen(its, options->label_method), its->label_terms,
-                        more ? -1 : m, &its->label));
+      MT_TRY(make_label(f->terms, mt_meta_topic_terms(its, options->label_method),
+                        its->label_terms, more ? -1 : m, &its->label));
     }
 done:
   free(sorted);

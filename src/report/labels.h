@@ -79,6 +79,10 @@ mt_status mt_meta_topics_make(const mt_findings *findings, const mt_rows *rows,
 void mt_meta_topics_destroy(int64_t n,
                             mt_meta_topic *meta); /* the array too; NULL is fine */
 
+/* The list that labels by this method are made of; the meta-topic's. */
+const mt_scored_term *mt_meta_topic_terms(const mt_meta_topic *meta,
+                                          mt_label_method method);
+
 /* How many topics no cluster took. */
 int64_t mt_findings_noise(const mt_findings *findings);
 

@@ -15,6 +15,8 @@ enum {
   MOST_LABELS = 400,  /* more cannot be read on one page */
   TERM_COLUMNS = 24,  /* a longer term is cut on the map */
   LABEL_COLUMNS = 60, /* so is a longer label */
+  MOST_COMPARED =
+      5000, /* meta-topics that keep off one's colour: not all of a million */
   N_HUES = 7,
   N_COLOURS = 3 * N_HUES
 };
@@ -266,7 +268,7 @@ static mt_status choose_colours(mt_drawing *d)
     int64_t best = 0;
     centres[i] = mean_place(d, &d->meta[d->order[i]]);
     for (int64_t c = 0; c < N_COLOURS; c++) nearest[c] = INFINITY;
-    for (int64_t j = 0; j < i; j++) {
+    for (int64_t j = i > MOST_COMPARED ? i - MOST_COMPARED : 0; j < i; j++) {
       double distance = hypot(centres[i].x - centres[j].x, centres[i].y - centres[j].y);
       nearest[taken[j]] = fmin(nearest[taken[j]], distance);
     }
@@ -312,8 +314,7 @@ static mt_status write_texts(mt_drawing *d, const mt_map_options *options)
   for (int which = 0; which < 2; which++) MT_NEW(d->texts[which], d->n_labels);
   for (int64_t i = 0; i < d->n_labels; i++) {
     const mt_meta_topic *meta = &d->meta[d->order[i]];
-    const mt_scored_term *scored =
-        options->label_method == MT_LABEL_C_TF_IDF ? meta->distinct : meta->frequent;
+    const mt_scored_term *scored = mt_meta_topic_terms(meta, options->label_method);
     int64_t n = meta->label_terms;
     MT_TRY(label_text(d, meta, scored, n, &d->texts[0][i]));
     MT_TRY(label_text(d, meta, scored, n > 1 ? 1 : n, &d->texts[1][i]));

@@ -227,8 +227,7 @@ static json_t *seed_counts(const mt_findings *f, const mt_meta_topic *meta)
 static json_t *meta_json(const mt_findings *f, const mt_meta_topic *meta,
                          int64_t number, mt_label_method method)
 {
-  const mt_scored_term *chosen =
-      method == MT_LABEL_C_TF_IDF ? meta->distinct : meta->frequent;
+  const mt_scored_term *chosen = mt_meta_topic_terms(meta, method);
   return json_pack("{s:I, s:s, s:s, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o}",
                    "meta_topic", (json_int_t)number, "label", meta->label, "kind",
                    mt_meta_kind_name(meta->kind), "size", (json_int_t)meta->size,

@@ -1,4 +1,5 @@
 #include "base/memory.h"
+#include "base/search.h"
 #include "umap/umap.h"
 
 #include <stdlib.h>
@@ -53,17 +54,11 @@ done:
 
 /* ---- components: union-find on each rank, labels agreed by their least --------------- */
 
-static int64_t find(int64_t *parent, int64_t i)
-{
-  while (parent[i] != i) i = parent[i] = parent[parent[i]];
-  return i;
-}
-
 /* The lower root becomes the root. */
 static void join(int64_t *parent, int64_t i, int64_t j)
 {
-  i = find(parent, i);
-  j = find(parent, j);
+  i = mt_root_of(parent, i);
+  j = mt_root_of(parent, j);
   if (i < j) parent[j] = i;
   if (j < i) parent[i] = j;
 }
@@ -76,12 +71,13 @@ static mt_status join_edges(const mt_comm *comm, const mt_graph *graph, int64_t 
   int64_t changed = 0;
   for (int64_t i = 0; i < graph->local; i++)
     for (int64_t e = graph->indptr[i]; e < graph->indptr[i + 1]; e++) {
-      int64_t a = find(roots, graph->first + i), b = find(roots, graph->indices[e]);
+      int64_t a = mt_root_of(roots, graph->first + i),
+              b = mt_root_of(roots, graph->indices[e]);
       if (a == b) continue;
       join(roots, a, b);
       changed = 1;
     }
-  for (int64_t i = 0; i < graph->n; i++) roots[i] = find(roots, i);
+  for (int64_t i = 0; i < graph->n; i++) roots[i] = mt_root_of(roots, i);
   mt_status status = mt_max_i64(comm, 1, &changed);
   if (status == MT_OK && changed && comm->size > 1)
     status = mt_min_i64(comm, graph->n, roots);

@@ -1,6 +1,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "base/search.h"
 #include "umap/eigen.h"
 #include "umap/start.h"
 #include "umap/umap.h"
@@ -95,20 +96,6 @@ static mt_status apply_part(const mt_comm *comm, const mt_operator *op, int64_t 
   return MT_OK;
 }
 
-/* The first of the ascending values that is not below the limit. */
-static int64_t lower_bound(int64_t count, const int64_t *values, int64_t limit)
-{
-  int64_t low = 0, high = count;
-  while (low < high) {
-    int64_t middle = low + (high - low) / 2;
-    if (values[middle] < limit)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
 static void part_matrix_destroy(mt_part_matrix *a)
 {
   free(a->indptr);
@@ -183,7 +170,7 @@ static mt_status part_create(const mt_comm *comm, const mt_graph *graph,
   MT_NEW(part->vectors, count * dims);
   for (int r = 0; r <= comm->size; r++)
     part->firsts[r] =
-        lower_bound(count, members, mt_part_first(graph->n, comm->size, r));
+        mt_lower_bound(count, members, mt_part_first(graph->n, comm->size, r));
   first_vector(count, members, parts->degrees, part->known);
   part->matrix.own = part->firsts[comm->rank + 1] - part->firsts[comm->rank];
   MT_TRY(part_matrix_create(graph, parts, members + part->firsts[comm->rank],
