@@ -92,11 +92,12 @@ PROGRAM_TESTS += build_dist
 PROGRAM_TESTS += corpus
 PROGRAM_TESTS += folder
 PROGRAM_TESTS += restart
+PROGRAM_TESTS += damaged
 PROGRAM_TESTS += hostile_corpus
 PROGRAM_TESTS += hostile_sizes
 PROGRAM_TESTS += same_bits
 # what they call: tests/NAME.c
-TEST_TOOLS = h5same check_planted
+TEST_TOOLS = h5same h5set check_planted
 # tests/fuzz/NAME.c, starting from the files in tests/fuzz/NAME/
 FUZZERS =
 FUZZERS += fuzz_deck

@@ -23,7 +23,8 @@ typedef struct mt_period {
 } mt_period;
 void mt_periods_destroy(int64_t n, mt_period *periods); /* the array too */
 
-/* The periods of an open corpus.h5, in order. The caller owns them. */
+/* The periods of an open corpus.h5, in order. The caller owns them. A file whose numbers
+ * do not fit together (a disk that lost bits) is an error here and below: MT_ERR_IO. */
 mt_status mt_corpus_periods(mt_file *corpus, int64_t *n_out, mt_period **periods_out);
 
 /* Rows [first, first + count) of the counts. */

@@ -19,6 +19,32 @@ void mt_periods_destroy(int64_t n, mt_period *periods)
   free(periods);
 }
 
+/* Do the periods follow one another, and cover all documents? A damaged file may say
+ * anything. */
+static mt_status check_periods(mt_file *corpus, int64_t n, const mt_period *periods)
+{
+  mt_status status = MT_OK;
+  int64_t rows = 0, width = 0, documents = 0;
+  MT_TRY(mt_store_shape(corpus, "/counts/indptr", &rows, &width));
+  for (int64_t p = 0; p < n; p++) {
+    const mt_period *period = &periods[p];
+    MT_REQUIRE(period->first_document == documents && period->n_documents >= 0 &&
+                   period->n_documents <= rows - 1 - documents && period->n_stored >= 0,
+               MT_ERR_IO,
+               "corpus.h5 is damaged: period %lld has %lld of %lld documents, from %lld on, "
+               "with %lld counts: remove it and run again",
+               (long long)p, (long long)period->n_documents, (long long)(rows - 1),
+               (long long)period->first_document, (long long)period->n_stored);
+    documents += period->n_documents;
+  }
+  MT_REQUIRE(documents == rows - 1, MT_ERR_IO,
+             "corpus.h5 is damaged: its periods have %lld documents, its counts %lld: "
+             "remove it and run again",
+             (long long)documents, (long long)(rows - 1));
+done:
+  return status;
+}
+
 mt_status mt_corpus_periods(mt_file *corpus, int64_t *n_out, mt_period **periods_out)
 {
   mt_status status = MT_OK;
@@ -42,10 +68,12 @@ mt_status mt_corpus_periods(mt_file *corpus, int64_t *n_out, mt_period **periods
   for (int64_t p = 0; p < n; p++)
     periods[p] = (mt_period){names[p], values[p], values[n + p], values[2 * n + p],
                              values[3 * n + p]};
+  MT_TRY(check_periods(corpus, n, periods));
   *n_out = n;
   *periods_out = periods;
   periods = NULL; /* the names are theirs */
 done:
+  if (status != MT_OK && names != NULL) mt_store_free_texts(n, names);
   free(periods);
   free(names);
   free(values);
