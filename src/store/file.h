@@ -13,6 +13,7 @@ struct mt_file {
   char *path; /* the final name */
   char *part; /* the temporary one; NULL when reading */
   mt_file_mode mode;
+  bool parallel; /* open over all ranks, through MPI */
 };
 
 /* Logs what failed with HDF5's own words; MT_ERR_IO. */

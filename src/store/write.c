@@ -1,3 +1,4 @@
+#include "base/log.h"
 #include "base/memory.h"
 #include "store/file.h"
 #include "store/folder.h"
@@ -7,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { FORMAT_VERSION = 1 };
@@ -74,6 +77,88 @@ mt_status mt_store_set_f64(const mt_comm *comm, mt_file *file, const char *name,
 
 /* ---- begin and end ------------------------------------------------------------------- */
 
+/* HDF5 1.10 releases a file that it cannot write when that is closed, but keeps its number,
+ * and crashes on it when the program ends; with MPI's files, ranks wait for one another. So
+ * a full disk has to show before: what is still to be written gets its room here, up to
+ * `size` bytes of the file. On rank 0. */
+static mt_status reserve(const mt_file *file, hsize_t size)
+{
+  mt_status status = MT_OK;
+  int cause = 0, descriptor = open(file->part, O_WRONLY | O_CLOEXEC);
+  MT_REQUIRE(descriptor >= 0, MT_ERR_IO, "cannot open %s: %s", file->part,
+             strerror(errno));
+  if (fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0, (off_t)size) != 0) cause = errno;
+  /* file systems that cannot reserve: the writes will tell */
+  MT_REQUIRE(cause == 0 || cause == EOPNOTSUPP || cause == ENOSYS || cause == EINVAL,
+             MT_ERR_IO, "cannot write %s: %s", file->part, strerror(cause));
+done:
+  if (descriptor >= 0) close(descriptor);
+  return status;
+}
+
+/* The dataset's room, which MPI's files have from the start, and that of what describes it. */
+static mt_status reserve_dataset(const mt_file *file, hid_t object)
+{
+  enum { DESCRIPTIONS = 1 << 16 };
+  haddr_t first = H5Dget_offset(object);
+  if (first == HADDR_UNDEF) return MT_OK; /* empty, or not there yet: written at once */
+  return reserve(file, first + H5Dget_storage_size(object) + DESCRIPTIONS);
+}
+
+/* All that a file of one rank has still to write. */
+static mt_status reserve_rest(const mt_file *file)
+{
+  hsize_t size = 0;
+  if (file->parallel || file->id < 0) return MT_OK;
+  if (H5Fget_filesize(file->id, &size) < 0)
+    return mt_hdf5_fail(file, "find the size of", file->part);
+  return size > 0 ? reserve(file, size) : MT_OK;
+}
+
+/* What HDF5 still wants to write goes to memory that is then forgotten; with MPI's files,
+ * which have no descriptor of their own, to the room that the file gives up. On rank 0. */
+static void divert(const mt_file *file)
+{
+  void *handle = NULL;
+  int nowhere = -1, whole = -1;
+  if (file->parallel) {
+    whole = open(file->part, O_WRONLY | O_CLOEXEC);
+    if (fallocate(whole, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)1 << 50) != 0)
+      mt_debug("%s keeps its room", file->part);
+  } else if (H5Fget_vfd_handle(file->id, H5P_DEFAULT, &handle) >= 0) {
+    nowhere = memfd_create("forgotten", MFD_CLOEXEC);
+    if (nowhere >= 0) dup2(nowhere, *(const int *)handle);
+  }
+  if (nowhere >= 0) close(nowhere);
+  if (whole >= 0) close(whole);
+}
+
+static mt_status close_file(mt_file *file)
+{
+  herr_t closed = file->id >= 0 ? H5Fclose(file->id) : 0;
+  file->id = -1;
+  return closed < 0 ? mt_hdf5_fail(file, "close", file->part) : MT_OK;
+}
+
+/* Gives back what was reserved beyond the end. */
+static void trim(const char *part)
+{
+  struct stat about;
+  if (stat(part, &about) != 0 || truncate(part, about.st_size) != 0)
+    mt_debug("%s keeps more room than it needs", part);
+}
+
+/* Collective. On error the file may still be open: the caller abandons it. */
+static mt_status finish(const mt_comm *comm, mt_file *file)
+{
+  mt_status status = MT_OK;
+  MT_TRY(mt_agree(comm, comm->rank == 0 ? reserve_rest(file) : MT_OK));
+  MT_TRY(mt_agree(comm, close_file(file)));
+  if (file->parallel && comm->rank == 0) trim(file->part);
+done:
+  return status;
+}
+
 static mt_status create_serial(mt_file *file, const mt_fingerprint *made_by)
 {
   mt_status status = MT_OK;
@@ -115,7 +200,7 @@ mt_status mt_store_create(const mt_comm *comm, const char *path,
   *file_out = file;
   file = NULL;
 done:
-  mt_file_destroy(file);
+  mt_store_abandon(comm, &file);
   return status;
 }
 
@@ -125,16 +210,12 @@ static mt_status to_numbers(const mt_comm *comm, mt_file *file)
   mt_status status = MT_OK;
   if (file->mode == MT_FILE_NUMBERS) return MT_OK;
   if (comm->size > 1) {
-    if (file->id >= 0) {
-      herr_t closed = H5Fclose(file->id);
-      file->id = -1;
-      if (closed < 0) status = mt_hdf5_fail(file, "close", file->part);
-    }
-    MT_TRY(mt_agree(comm, status));
+    MT_TRY(finish(comm, file));
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_fapl_mpio(access, comm->mpi, MPI_INFO_NULL);
     file->id = H5Fopen(file->part, H5F_ACC_RDWR, access);
     H5Pclose(access);
+    file->parallel = file->id >= 0;
     if (file->id < 0) status = mt_hdf5_fail(file, "open over all ranks", file->part);
     MT_TRY(mt_agree(comm, status));
   }
@@ -174,12 +255,7 @@ mt_status mt_store_commit(const mt_comm *comm, mt_file **file_in)
 {
   mt_file *file = *file_in;
   mt_status status = MT_OK;
-  if (file->id >= 0) {
-    herr_t closed = H5Fclose(file->id);
-    file->id = -1;
-    if (closed < 0) status = mt_hdf5_fail(file, "close", file->part);
-  }
-  MT_TRY(mt_agree(comm, status));
+  MT_TRY(finish(comm, file));
   MT_TRY(mt_agree(comm,
                   comm->rank == 0 ? mt_rename_synced(file->part, file->path) : MT_OK));
 done:
@@ -191,8 +267,13 @@ void mt_store_abandon(const mt_comm *comm, mt_file **file_in)
 {
   mt_file *file = *file_in;
   if (file == NULL) return;
-  if (file->id >= 0) H5Fclose(file->id);
-  file->id = -1;
+  if (file->id >= 0) {
+    if (comm->rank == 0) divert(file);
+    if (file->parallel) mt_agree(comm, MT_OK); /* after it */
+    H5Fclose(file->id);
+    H5Eclear2(H5E_DEFAULT);
+    file->id = -1;
+  }
   if (comm->rank == 0 && file->part != NULL)
     remove(file->part); /* renamed: not there */
   mt_file_destroy(file);
@@ -255,9 +336,11 @@ done:
 }
 
 /* Rows [first, first + count) of the file's dataset, count 0: nothing, still collective. */
-static herr_t write_rows(hid_t object, hid_t type, hid_t transfer, int64_t first,
-                         int64_t count, int64_t width, const void *data)
+static mt_status write_rows(const mt_file *file, const mt_dataset *dataset,
+                            hid_t object, hid_t type, hid_t transfer, int64_t first,
+                            int64_t count, int64_t width, const void *data)
 {
+  mt_status status = MT_OK;
   hsize_t start[2] = {(hsize_t)first, 0}, counts[2] = {(hsize_t)count, (hsize_t)width};
   hid_t space = H5Dget_space(object);
   hid_t memory = H5Screate_simple(width > 0 ? 2 : 1, counts, NULL);
@@ -267,10 +350,12 @@ static herr_t write_rows(hid_t object, hid_t type, hid_t transfer, int64_t first
     H5Sselect_none(space);
     H5Sselect_none(memory);
   }
-  herr_t done = H5Dwrite(object, type, memory, space, transfer, data);
+  MT_HDF5(H5Dwrite(object, type, memory, space, transfer, data), "write dataset",
+          dataset->name);
+done:
   H5Sclose(memory);
   H5Sclose(space);
-  return done;
+  return status;
 }
 
 static mt_status write_numbers(const mt_comm *comm, mt_file *file,
@@ -290,16 +375,16 @@ static mt_status write_numbers(const mt_comm *comm, mt_file *file,
   MT_TRY(mt_sum_i64(comm, 1, &total));
   MT_TRY(mt_max_i64(comm, 1, &slices));
   MT_TRY(mt_agree(comm, make_dataset(file, dataset, total, width, &object)));
+  MT_TRY(mt_agree(comm, comm->rank == 0 ? reserve_dataset(file, object) : MT_OK));
   if (comm->size > 1) H5Pset_dxpl_mpio(transfer, H5FD_MPIO_COLLECTIVE);
   for (int64_t s = 0; s < slices; s++) {
     int64_t from = s * each < count ? s * each : count;
     int64_t many = count - from < each ? count - from : each;
     const void *at = many > 0 ? (const char *)data + from * row : nothing;
-    if (write_rows(object, mt_hdf5_memory_type(dataset->type), transfer, first + from,
-                   many, width, at) < 0 &&
-        status == MT_OK)
-      status =
-          mt_hdf5_fail(file, "write dataset", dataset->name); /* the others go on */
+    mt_status now =
+        write_rows(file, dataset, object, mt_hdf5_memory_type(dataset->type), transfer,
+                   first + from, many, width, at);
+    if (status == MT_OK) status = now; /* the others go on */
   }
   MT_TRY(mt_agree(comm, status));
 done:
@@ -342,8 +427,8 @@ static mt_status write_packed(const mt_file *file, hid_t object,
     packed += strlen(packed) + 1;
   }
   if (n > 0)
-    MT_HDF5(write_rows(object, type, H5P_DEFAULT, first, rows, width, texts),
-            "write dataset", dataset->name);
+    MT_TRY(write_rows(file, dataset, object, type, H5P_DEFAULT, first, rows, width,
+                      texts));
 done:
   H5Tclose(type);
   free(texts);
