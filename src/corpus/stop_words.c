@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 static const char *const english[] = {
 #include "corpus/stop_words.inc"
@@ -26,8 +27,14 @@ done:
 static mt_status read_all(const char *path, mt_buffer *out)
 {
   mt_status status = MT_OK;
-  FILE *file = fopen(path, "rb");
+  FILE *file = NULL;
   size_t got;
+  struct stat about;
+  MT_REQUIRE(stat(path, &about) != 0 || S_ISREG(about.st_mode), MT_ERR_INPUT,
+             "corpus.stop_words=\"%s\" is no file; give \"none\", \"english\" or a file "
+             "with a word a line",
+             path); /* a device or a pipe may have no end */
+  file = fopen(path, "rb");
   MT_REQUIRE(
       file != NULL, MT_ERR_INPUT,
       "corpus.stop_words=\"%s\": %s; give \"none\", \"english\" or a file with a word "
