@@ -93,6 +93,7 @@ PROGRAM_TESTS += corpus
 PROGRAM_TESTS += folder
 PROGRAM_TESTS += restart
 PROGRAM_TESTS += damaged
+PROGRAM_TESTS += hostile_paths
 PROGRAM_TESTS += hostile_corpus
 PROGRAM_TESTS += hostile_sizes
 PROGRAM_TESTS += same_bits
