@@ -5,6 +5,7 @@
 #include "heard.h"
 #include "test.h"
 
+#include "base/stop.h"
 #include "corpus/buffer.h"
 #include "corpus/build.h"
 #include "deck/deck.h"
@@ -14,6 +15,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -802,12 +804,36 @@ static void test_reuters(void **state)
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+/* The last test: the flag stays. */
+static void test_stop(void **state)
+{
+  (void)state;
+  mt_built built = {0};
+  write_file("stopped.jsonl", three_texts[0]);
+  look_at("stopped.jsonl");
+  mt_stop_install();
+  if (comm.rank == comm.size - 1) raise(SIGTERM);
+  assert_int_equal(mt_corpus_build(&comm, &parameters.corpus, MT_PIECE_BYTES, &built),
+                   MT_STOPPED);
+}
+
 static const struct CMUnitTest tests[] = {
-    CASE(test_as_scikit_learn), CASE(test_forms),          CASE(test_compressed_files),
-    CASE(test_shares),          CASE(test_csv_and_text),   CASE(test_paths),
-    CASE(test_cut_archive),     CASE(test_sgml),           CASE(test_json_line_number),
-    CASE(test_no_terms),        CASE(test_periods),        CASE(test_large),
-    CASE(test_stage),           CASE(test_damaged_counts), CASE(test_reuters),
+    CASE(test_as_scikit_learn),
+    CASE(test_forms),
+    CASE(test_compressed_files),
+    CASE(test_shares),
+    CASE(test_csv_and_text),
+    CASE(test_paths),
+    CASE(test_cut_archive),
+    CASE(test_sgml),
+    CASE(test_json_line_number),
+    CASE(test_no_terms),
+    CASE(test_periods),
+    CASE(test_large),
+    CASE(test_stage),
+    CASE(test_damaged_counts),
+    CASE(test_reuters),
+    CASE(test_stop),
 };
 
 MT_TEST_MAIN(tests)

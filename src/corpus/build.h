@@ -42,7 +42,7 @@ void mt_built_destroy(mt_built *built);
 /**
  * Reads the collection, chooses the vocabulary, counts. Collective. The result depends on
  * neither the number of ranks nor piece_bytes (MT_PIECE_BYTES; tests make it small).
- * Errors   as mt_corpus_survey and mt_vocabulary_build
+ * Errors   as mt_corpus_survey and mt_vocabulary_build; MT_STOPPED after a signal
  */
 mt_status mt_corpus_build(const mt_comm *comm, const mt_corpus_options *options,
                           size_t piece_bytes, mt_built *built_out);

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/progress.h"
+#include "base/stop.h"
 #include "corpus/buffer.h"
 #include "corpus/stream.h"
 
@@ -103,6 +104,7 @@ static void show_progress(const cutter *c)
 static mt_status fill(cutter *c, size_t size)
 {
   mt_status status = MT_OK;
+  if (mt_stop_requested()) return MT_STOPPED;
   MT_TRY(mt_buffer_reserve(&c->window, size));
   while (size > 0 && !c->ended) {
     char *to = c->window.bytes + c->window.size;

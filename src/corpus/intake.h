@@ -32,7 +32,7 @@ enum { MT_PIECE_BYTES = 1 << 20 };
  * piece_bytes  what a piece should have at least; tests make it small
  * members_out  all members, those of other ranks too
  * Errors       MT_ERR_INPUT: a file that cannot be read, a damaged or cut archive; what
- *              the sink returned
+ *              the sink returned; MT_STOPPED once a signal has come to this process
  */
 mt_status mt_intake(const mt_source *source, int rank, int size, size_t piece_bytes,
                     mt_piece_sink sink, void *context, mt_members *members_out);

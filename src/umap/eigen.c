@@ -343,6 +343,7 @@ static mt_status iterate(const mt_comm *comm, const mt_operator *op, int64_t k,
 {
   mt_status status = MT_OK;
   for (int round = 0; round < ROUNDS; round++) {
+    MT_TRY(mt_stop_agreed(comm) ? MT_STOPPED : MT_OK);
     MT_TRY(orthonormalize(comm, op, s));
     MT_TRY(turn(comm, op, s));
     MT_TRY(measure(comm, op, k, s, residual_out));

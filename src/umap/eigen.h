@@ -27,7 +27,7 @@ typedef struct mt_operator {
  *              magnitude (the first of several) positive
  * residual_out the largest |A v - w v| over the largest |w| (0 when computed densely): above
  *              the tolerance if the iteration was given up
- * Errors       MT_ERR_ARG k; MT_ERR_LIBRARY LAPACK failed
+ * Errors       MT_ERR_ARG k; MT_ERR_LIBRARY LAPACK failed; MT_STOPPED after a signal
  */
 mt_status mt_eigen_largest(const mt_comm *comm, const mt_operator *op, int64_t k,
                            double tolerance, uint32_t seed, double *values_out,
