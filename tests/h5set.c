@@ -29,8 +29,9 @@ int main(int argc, char **argv)
   }
   hid_t file = H5Fopen(argv[1], H5F_ACC_RDWR, H5P_DEFAULT);
   hid_t dataset = file >= 0 ? H5Dopen2(file, argv[2], H5P_DEFAULT) : -1;
-  int done =
-      dataset >= 0 ? set(dataset, strtoull(argv[3], NULL, 10), strtod(argv[4], NULL)) : -1;
+  int done = dataset >= 0
+                 ? set(dataset, strtoull(argv[3], NULL, 10), strtod(argv[4], NULL))
+                 : -1;
   if (dataset >= 0) H5Dclose(dataset);
   if (file >= 0 && H5Fclose(file) < 0) done = -1;
   return done >= 0 ? 0 : 2;

@@ -28,13 +28,14 @@ static mt_status check_periods(mt_file *corpus, int64_t n, const mt_period *peri
   MT_TRY(mt_store_shape(corpus, "/counts/indptr", &rows, &width));
   for (int64_t p = 0; p < n; p++) {
     const mt_period *period = &periods[p];
-    MT_REQUIRE(period->first_document == documents && period->n_documents >= 0 &&
-                   period->n_documents <= rows - 1 - documents && period->n_stored >= 0,
-               MT_ERR_IO,
-               "corpus.h5 is damaged: period %lld has %lld of %lld documents, from %lld on, "
-               "with %lld counts: remove it and run again",
-               (long long)p, (long long)period->n_documents, (long long)(rows - 1),
-               (long long)period->first_document, (long long)period->n_stored);
+    MT_REQUIRE(
+        period->first_document == documents && period->n_documents >= 0 &&
+            period->n_documents <= rows - 1 - documents && period->n_stored >= 0,
+        MT_ERR_IO,
+        "corpus.h5 is damaged: period %lld has %lld of %lld documents, from %lld on, "
+        "with %lld counts: remove it and run again",
+        (long long)p, (long long)period->n_documents, (long long)(rows - 1),
+        (long long)period->first_document, (long long)period->n_stored);
     documents += period->n_documents;
   }
   MT_REQUIRE(documents == rows - 1, MT_ERR_IO,

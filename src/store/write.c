@@ -87,7 +87,8 @@ static mt_status reserve(const mt_file *file, hsize_t size)
   int cause = 0, descriptor = open(file->part, O_WRONLY | O_CLOEXEC);
   MT_REQUIRE(descriptor >= 0, MT_ERR_IO, "cannot open %s: %s", file->part,
              strerror(errno));
-  if (fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0, (off_t)size) != 0) cause = errno;
+  do cause = fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0, (off_t)size) ? errno : 0;
+  while (cause == EINTR); /* a signal: it is heeded later */
   /* file systems that cannot reserve: the writes will tell */
   MT_REQUIRE(cause == 0 || cause == EOPNOTSUPP || cause == ENOSYS || cause == EINVAL,
              MT_ERR_IO, "cannot write %s: %s", file->part, strerror(cause));
@@ -123,7 +124,8 @@ static void divert(const mt_file *file)
   int nowhere = -1, whole = -1;
   if (file->parallel) {
     whole = open(file->part, O_WRONLY | O_CLOEXEC);
-    if (fallocate(whole, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)1 << 50) != 0)
+    if (fallocate(whole, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                  (off_t)1 << 50) != 0)
       mt_debug("%s keeps its room", file->part);
   } else if (H5Fget_vfd_handle(file->id, H5P_DEFAULT, &handle) >= 0) {
     nowhere = memfd_create("forgotten", MFD_CLOEXEC);
@@ -215,9 +217,11 @@ static mt_status to_numbers(const mt_comm *comm, mt_file *file)
     H5Pset_fapl_mpio(access, comm->mpi, MPI_INFO_NULL);
     file->id = H5Fopen(file->part, H5F_ACC_RDWR, access);
     H5Pclose(access);
-    file->parallel = file->id >= 0;
     if (file->id < 0) status = mt_hdf5_fail(file, "open over all ranks", file->part);
-    MT_TRY(mt_agree(comm, status));
+    status = mt_agree(comm, status);
+    if (status != MT_OK) file->id = -1; /* who did open it cannot close it alone */
+    file->parallel = status == MT_OK;
+    MT_TRY(status);
   }
   file->mode = MT_FILE_NUMBERS;
 done:
