@@ -124,10 +124,10 @@ static v16 gather_sums(int n, int64_t tiles, int64_t stride, const float *block,
   case m:                                                                            \
     gather_group(m < GROUP ? m : 0, tiles, stride, block + 16 * k, ratio, sums + k); \
     break;
-    CASE(1)
-    CASE(2)
-    CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
-        CASE(13) CASE(14) CASE(15)
+    /* clang-format off */
+    CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8)
+    CASE(9) CASE(10) CASE(11) CASE(12) CASE(13) CASE(14) CASE(15)
+    /* clang-format on */
 #undef CASE
   }
   for (k = n; k < 16; k++) sums[k] = v_set(0.0f);
@@ -201,10 +201,10 @@ MT_INLINE float step_few(const int n, const mt_lda_pass *pass, mt_lda_slot *slot
   {                                                                 \
     return step_few(n, pass, slot);                                 \
   }
-FEW(1)
-FEW(2)
-FEW(3) FEW(4) FEW(5) FEW(6) FEW(7) FEW(8) FEW(9) FEW(10) FEW(11) FEW(12) FEW(13) FEW(14)
-    FEW(15) FEW(16)
+/* clang-format off */
+FEW(1) FEW(2) FEW(3) FEW(4) FEW(5) FEW(6) FEW(7) FEW(8)
+FEW(9) FEW(10) FEW(11) FEW(12) FEW(13) FEW(14) FEW(15) FEW(16)
+/* clang-format on */
 #undef FEW
 #endif
 
