@@ -201,14 +201,17 @@ check:
 	@+$(MAKE) --no-print-directory tests || exit; \
 	tests/run $(BUILD) $(TESTS) $(if $(ONLY),,$(PROGRAM_TESTS))
 
-# the unit tests under the address and undefined-behaviour sanitizers
+# the tests under the address and undefined-behaviour sanitizers; of the whole-program tests
+# those that run the program, but for the same bits from any number of ranks (slow)
 SANITIZED_RANKS = 3
+NOT_SANITIZED = get_reuters format configure readme build_install build_dist same_bits
 SANITIZED = BUILD=build-asan CFLAGS="-O1 -g -fno-omit-frame-pointer" \
 	SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 check-sanitize:
 	@tools/deps
 	@+$(MAKE) --no-print-directory $(SANITIZED) tests || exit; \
-	SECONDS_FACTOR=5 MOST_RANKS=$(SANITIZED_RANKS) tests/run build-asan $(UNIT_TESTS)
+	SECONDS_FACTOR=5 MOST_RANKS=$(SANITIZED_RANKS) tests/run build-asan \
+	  $(if $(ONLY),$(TESTS),$(UNIT_TESTS) $(filter-out $(NOT_SANITIZED),$(PROGRAM_TESTS)))
 
 # the demo's run under valgrind: no definite leak of ours
 check-valgrind:
@@ -306,7 +309,7 @@ help:
 	@echo "make            build ./metatopics (V=1: whole commands; BUILD=folder)"
 	@echo "make deps       install what is missing, or list the packages' names"
 	@echo "make install    into prefix (DESTDIR=folder: staged); make uninstall"
-	@echo "make check-sanitize   unit tests under the address and undefined sanitizers"
+	@echo "make check-sanitize   tests under the address and undefined sanitizers"
 	@echo "make check-valgrind   the demo under valgrind"
 	@echo "make fuzz       every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make bench-lda        LDA fits beside scikit-learn's, one core each"

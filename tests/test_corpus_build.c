@@ -767,7 +767,7 @@ static void test_reuters(void **state)
 {
   (void)state;
   const char *tarball = getenv("REUTERS_TARBALL");
-  if (tarball == NULL) skip();
+  if (tarball == NULL || tarball[0] == '\0') skip();
   json_error_t error;
   json_t *fixture = json_load_file("tests/data/corpus.json", JSON_ALLOW_NUL, &error);
   assert_non_null(fixture);

@@ -28,7 +28,7 @@ fresh() {
 # survives: ends with 0, or with 1 or 2 and an error; within a minute
 survives() {
   status=0
-  timeout 60 "$metatopics" run "$tmp/deck.xml" --out "$out" --until hdbscan \
+  in_time "$metatopics" run "$tmp/deck.xml" --out "$out" --until hdbscan \
     >"$tmp/output" 2>&1 </dev/null || status=$?
   case $status in
     0) ;;

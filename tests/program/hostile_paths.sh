@@ -11,7 +11,7 @@ run_on() {
   shift 2
   write_deck "$tmp/deck.xml" "$path" "$lda"
   rm -rf "$tmp/out"
-  expect_status "$status" timeout 60 "$metatopics" run "$tmp/deck.xml" --out "$tmp/out" "$@"
+  expect_status "$status" in_time "$metatopics" run "$tmp/deck.xml" --out "$tmp/out" "$@"
 }
 
 # ---- no files, or without end
@@ -26,7 +26,7 @@ for path in /dev/zero "$tmp/pipe" "$tmp"; do
   run_on "$tmp/good.jsonl" 2 --set corpus.stop_words="$path"
   expect_output "stop_words=\"$path\" is no file"
 done
-expect_status 2 timeout 60 "$metatopics" run /dev/zero --out "$tmp/out"
+expect_status 2 in_time "$metatopics" run /dev/zero --out "$tmp/out"
 expect_output '/dev/zero: a deck has at most'
 mkdir -p "$tmp/loop/a"
 cp "$tmp/good.jsonl" "$tmp/loop"
@@ -40,13 +40,13 @@ run_on "$tmp/dangling" 2
 bytes() { LC_ALL=C awk -v seed="$1" 'BEGIN { srand(seed); for (i = 0; i < 60000; i++) printf "%c", 1 + int(255 * rand()) }'; }
 for seed in 1 2 3; do
   bytes $seed >"$tmp/noise"
-  expect_status 2 timeout 60 "$metatopics" run "$tmp/noise" --out "$tmp/out"
+  expect_status 2 in_time "$metatopics" run "$tmp/noise" --out "$tmp/out"
   run_on "$tmp/noise" 2
   for format in reuters-sgml jsonl csv text; do
     for strict in true false; do
       write_deck "$tmp/deck.xml" "$tmp/noise" "$lda"
       status=0
-      timeout 60 "$metatopics" run "$tmp/deck.xml" --out "$tmp/out" --set corpus.format=$format \
+      in_time "$metatopics" run "$tmp/deck.xml" --out "$tmp/out" --set corpus.format=$format \
         --set corpus.strict=$strict >"$tmp/output" 2>&1 || status=$?
       [ $status = 0 ] || [ $status = 2 ] || { cat "$tmp/output" >&2; fail "noise as $format: status $status"; }
     done
@@ -98,7 +98,7 @@ if [ -n "$mounted" ]; then
   for size in 60k 140k 300k 600k; do # in texts, in numbers, in the fits
     mount -o remount,size=$size "$tmp/small"
     for ranks in 1 2; do
-      expect_status 1 mpi $ranks timeout 60 "$metatopics" run "$tmp/deck.xml" --out "$tmp/small/out"
+      expect_status 1 mpi $ranks "$metatopics" run "$tmp/deck.xml" --out "$tmp/small/out"
       expect_output 'No space left on device'
       [ -z "$(find "$tmp/small/out" -name '*.h5.part')" ] || fail "temporary files are left"
       rm -rf "$tmp/small/out"

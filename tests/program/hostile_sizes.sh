@@ -25,3 +25,9 @@ sizes 7 'n_components="5" min_docs="10" seeds="0"' --set knn.n_neighbors=100
 sizes 2 'n_components="200" min_docs="10" seeds="0"' --set corpus.periods=1987-01 # more than documents
 sizes 2 'n_components="5" min_docs="10" seeds="0-30"' --set hdbscan.min_cluster_size=1000 # all noise
 expect_output "min_cluster_size" "min_samples"
+
+# topics that are all the same: one document, again and again
+awk 'BEGIN { for (i = 0; i < 120; i++) printf "{\"id\": \"%d\", \"date\": \"1987-0%d-01\", \"text\": \"one two three four five\"}\n", i, 1 + i % 3 }' >"$tmp/corpus.jsonl"
+for metric in cosine hellinger euclidean; do
+  sizes 2 'n_components="3" min_docs="10" seeds="0-9" max_iter="30"' --set corpus.max_df=1.0 --set knn.metric=$metric
+done

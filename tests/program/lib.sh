@@ -27,6 +27,9 @@ mpi() {
   if [ "$ranks" = 1 ]; then "$@"; else tools/mpirun -n "$ranks" "$@"; fi
 }
 
+# in_time COMMAND...: is killed when it takes longer than a minute (sanitizers: more)
+in_time() { timeout --kill-after=5 $((60 * ${SECONDS_FACTOR:-1})) "$@"; }
+
 # expect_status STATUS COMMAND...: its output (both streams) goes to $tmp/output
 expect_status() {
   local want=$1 got=0
