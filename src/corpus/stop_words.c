@@ -30,10 +30,11 @@ static mt_status read_all(const char *path, mt_buffer *out)
   FILE *file = NULL;
   size_t got;
   struct stat about;
-  MT_REQUIRE(stat(path, &about) != 0 || S_ISREG(about.st_mode), MT_ERR_INPUT,
-             "corpus.stop_words=\"%s\" is no file; give \"none\", \"english\" or a file "
-             "with a word a line",
-             path); /* a device or a pipe may have no end */
+  MT_REQUIRE(
+      stat(path, &about) != 0 || S_ISREG(about.st_mode), MT_ERR_INPUT,
+      "corpus.stop_words=\"%s\" is no file; give \"none\", \"english\" or a file "
+      "with a word a line",
+      path); /* a device or a pipe may have no end */
   file = fopen(path, "rb");
   MT_REQUIRE(
       file != NULL, MT_ERR_INPUT,
