@@ -80,7 +80,10 @@ awk -v long="$long" 'BEGIN {
 [ "$(wc -c <"$tmp/odd.jsonl")" -gt 10000000 ] || fail "the large document is not large"
 run_on "$tmp/odd.jsonl" 0 --set corpus.max_df=1.0
 expect_file "$out/topics.csv" "$out/meta_topics.csv" "$out/summary.json" "$out/map.gp"
-grep -q '_under_score_' "$out/topics.csv" || fail "a term with _ is not in the table"
+for term in _under_score_ "$long" quoted café 日本 x_; do
+  grep -qF "$term" "$out/topics.csv" || fail "the term ${term:0:20} is not in the table"
+done
+if command -v gnuplot >/dev/null; then expect_file "$out/map.svg" "$out/map.png"; fi
 
 # ---- nothing left to count
 awk 'BEGIN { for (i = 0; i < 100; i++) printf "{\"id\": \"%d\", \"date\": \"1987-01-01\", \"text\": \"the of and to in\"}\n", i }' >"$tmp/stop.jsonl"
