@@ -102,7 +102,10 @@ static void write_run(int64_t axes, int64_t matrix_width)
        0,
        zeros},
       {{"/periods/skipped", MT_INT64, "skipped", "1", {"period"}}, PERIODS, 0, zeros},
-      {{"/periods/n_stored", MT_INT64, "stored", "1", {"period"}}, PERIODS, 0, zeros}};
+      {{"/periods/n_stored", MT_INT64, "stored", "1", {"period"}}, PERIODS, 0, zeros},
+      {{"/counts/indptr", MT_INT64, "no documents", "1", {"document"}}, 1, 0, zeros},
+      {{"/counts/indices", MT_INT32, "no counts", "1", {"count"}}, 0, 0, zeros},
+      {{"/counts/data", MT_INT32, "no counts", "1", {"count"}}, 0, 0, zeros}};
   const mt_column topics[] = {
       {{"/matrix", MT_FLOAT32, "matrix", "1", {"topic", "term"}},
        N,
@@ -125,7 +128,7 @@ static void write_run(int64_t axes, int64_t matrix_width)
        2,
        0,
        persistence}};
-  write_file("corpus.h5", 6, corpus);
+  write_file("corpus.h5", sizeof corpus / sizeof *corpus, corpus);
   write_file("topics.h5", 5, topics);
   write_file("umap.h5", 1, layout);
   write_file("hdbscan.h5", 4, clusters);
