@@ -242,7 +242,7 @@ static void print_memory(const outlook *o, const mt_parameters *parameters,
 /* ---- all of it -------------------------------------------------------------------------------- */
 
 static mt_status open_backend(const mt_comm *world, const mt_command *command,
-                              mt_backend **backend_out, int *devices_out)
+                              mt_backend **backend_out, mt_devices *devices_out)
 {
   mt_log_replicated(true);
   mt_status status = mt_backend_open(command->backend, backend_out, devices_out);
@@ -257,7 +257,7 @@ mt_status mt_check_print(const mt_comm *world, const mt_command *command,
   mt_backend *backend = NULL;
   mt_layout layout = {.n_nodes = 0}, *all = NULL;
   outlook o = {0};
-  int devices = 0;
+  mt_devices devices = {.n = 0};
   int64_t base = mt_memory_peak();
   const mt_run run = {.parameters = parameters, .out = parameters->output.path};
 
@@ -265,7 +265,7 @@ mt_status mt_check_print(const mt_comm *world, const mt_command *command,
   if (world->rank == 0) mt_parameters_print(parameters, NULL, out);
   MT_TRY(look_ahead(world, &run, &o));
   MT_TRY(open_backend(world, command, &backend, &devices));
-  MT_TRY(mt_layout_create(world, devices, &layout));
+  MT_TRY(mt_layout_create(world, &devices, &layout));
   MT_TRY(mt_agree(world,
                   mt_memory_new(world->size, sizeof *all, "layout", (void **)&all)));
   MT_TRY(mt_allgather(world, sizeof layout, &layout, all));

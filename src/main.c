@@ -83,7 +83,7 @@ static mt_status run(const mt_comm *world, const mt_command *command)
   mt_backend *backend = NULL;
   mt_lock *lock = NULL;
   mt_layout layout = {.n_nodes = 0};
-  int devices = 0;
+  mt_devices devices = {.n = 0};
   MT_TRY(read_parameters(world, command, &parameters));
   MT_TRY(make_folder(world, parameters.output.path));
   MT_TRY(mt_lock_take(world, parameters.output.path, &lock));
@@ -92,8 +92,11 @@ static mt_status run(const mt_comm *world, const mt_command *command)
   status = mt_backend_open(command->backend, &backend, &devices);
   mt_log_replicated(false);
   MT_TRY(mt_agree(world, status));
-  MT_TRY(mt_layout_create(world, devices, &layout));
+  MT_TRY(mt_layout_create(world, &devices, &layout));
   MT_TRY(mt_layout_log(world, &layout));
+  status = layout.team.size > 0 ? backend->start(backend, &layout.team, layout.device)
+                                : MT_OK;
+  MT_TRY(mt_agree(world, status));
   mt_run job = {.parameters = &parameters,
                 .out = parameters.output.path,
                 .backend = backend,

@@ -7,12 +7,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+static const mt_devices none = {.n = 0},
+                        two = {.n = 2, .id = {"0000:18:00.0", "0000:2a:00.0"}};
+
 static void test_without_gpus(void **state)
 {
   (void)state;
   mt_layout layout;
   unsetenv("OMP_NUM_THREADS");
-  assert_int_equal(mt_layout_create(&mt_test_world, 0, &layout), MT_OK);
+  assert_int_equal(mt_layout_create(&mt_test_world, &none, &layout), MT_OK);
   assert_int_equal(layout.n_devices, 0);
   assert_int_equal(layout.device, -1);
   assert_int_equal(layout.team.size, mt_test_world.size);
@@ -30,7 +33,7 @@ static void test_with_gpus(void **state)
   (void)state;
   enum { DEVICES = 2 };
   mt_layout layout;
-  assert_int_equal(mt_layout_create(&mt_test_world, DEVICES, &layout), MT_OK);
+  assert_int_equal(mt_layout_create(&mt_test_world, &two, &layout), MT_OK);
   int owners = layout.node_size < DEVICES ? layout.node_size : DEVICES;
   assert_int_equal(layout.n_devices,
                    owners * layout.n_nodes); /* tests run on one node */
@@ -44,10 +47,25 @@ static void test_one_owner(void **state)
 {
   (void)state;
   mt_layout layout;
-  assert_int_equal(mt_layout_create(&mt_test_world, mt_test_world.rank == 0, &layout),
-                   MT_OK);
+  assert_int_equal(
+      mt_layout_create(&mt_test_world, mt_test_world.rank == 0 ? &two : &none, &layout),
+      MT_OK);
   assert_int_equal(layout.n_devices, 1);
   assert_int_equal(layout.team.size, mt_test_world.rank == 0);
+  mt_layout_destroy(&layout);
+}
+
+/* As with --gpus-per-task=1: each rank sees one device, two ranks each the same one. */
+static void test_one_seen_each(void **state)
+{
+  (void)state;
+  mt_layout layout;
+  mt_devices one = {.n = 1};
+  int l = mt_test_world.rank;
+  snprintf(one.id[0], sizeof one.id[0], "0000:%02x:00.0", l / 2);
+  assert_int_equal(mt_layout_create(&mt_test_world, &one, &layout), MT_OK);
+  assert_int_equal(layout.device, l % 2 == 0 ? 0 : -1);
+  assert_int_equal(layout.n_devices, (mt_test_world.size + 1) / 2);
   mt_layout_destroy(&layout);
 }
 
@@ -55,6 +73,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_without_gpus),
     cmocka_unit_test(test_with_gpus),
     cmocka_unit_test(test_one_owner),
+    cmocka_unit_test(test_one_seen_each),
 };
 
 MT_TEST_MAIN(tests)

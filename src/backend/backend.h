@@ -7,6 +7,7 @@
 #define MT_BACKEND_BACKEND_H
 #include "base/rows.h"
 #include "comm/comm.h"
+#include "comm/layout.h"
 #include "deck/parameters.h"
 
 /* A symmetric weighted graph, this rank's rows: CSR, columns ascending in each row. */
@@ -27,6 +28,15 @@ typedef struct mt_edge {
 
 typedef struct mt_backend {
   const char *name; /* "cpu" or "cuda" */
+
+  /**
+   * Takes the device that the layout gave this rank and connects the team: before any other
+   * function. Collective over the team; the table's functions are called with it, or with
+   * one process alone.
+   * device   this rank's (layout.device); the CPU backend takes none
+   * Errors   agreed on: the device that cannot be used, and why
+   */
+  mt_status (*start)(struct mt_backend *be, const mt_comm *team, int device);
 
   /**
    * The k nearest other rows of each row, exactly. 1 <= k < rows->n.
@@ -71,11 +81,14 @@ typedef struct mt_backend {
 
 /**
  * The backend to use: auto takes the best that there is. Not collective; the caller closes.
+ * The CUDA backend is a shared object, metatopics-cuda.so: the one that METATOPICS_CUDA names,
+ * or beside the program, or in its library folder. A rank that sees no GPU gets the CPU
+ * backend; so does a surplus rank, for what it does alone.
  * devices_out  GPUs that this rank sees and the backend can use
  * Errors       MT_ERR_INPUT if the one asked for is not there, and how to get it
  */
 mt_status mt_backend_open(mt_backend_choice choice, mt_backend **backend_out,
-                          int *devices_out);
+                          mt_devices *devices_out);
 
 /* The CPU backend: all ranks of comm, OpenMP threads. The caller closes it. */
 mt_status mt_backend_cpu(mt_backend **backend_out);

@@ -3,6 +3,14 @@
 
 #include <stdlib.h>
 
+static mt_status start(mt_backend *be, const mt_comm *team, int device)
+{
+  (void)be;
+  (void)team;
+  (void)device;
+  return MT_OK;
+}
+
 static void close_backend(mt_backend *be)
 {
   free(be);
@@ -16,6 +24,7 @@ mt_status mt_backend_cpu(mt_backend **backend_out)
   MT_NEW(be, 1);
   *be = (mt_backend){
       .name = "cpu",
+      .start = start,
       .knn = mt_cpu_knn,
       .umap_graph = mt_cpu_umap_graph,
       .umap_start = mt_cpu_umap_start,

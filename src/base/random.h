@@ -3,6 +3,8 @@
  * Source   Salmon et al. 2011, Philox4x32-10, as in Random123 (also compiled by nvcc) */
 #ifndef MT_BASE_RANDOM_H
 #define MT_BASE_RANDOM_H
+#include "base/both.h"
+
 #include <stdint.h>
 #include <Random123/philox.h>
 
@@ -20,8 +22,8 @@ typedef enum mt_stream {
 } mt_stream;
 
 /* Four 32-bit words. 64 bits of index; 32 of step; seed and stream are the key. */
-static inline void mt_random_words(uint32_t seed, mt_stream stream, uint64_t index,
-                                   uint32_t step, uint32_t block, uint32_t out[4])
+MT_BOTH void mt_random_words(uint32_t seed, mt_stream stream, uint64_t index,
+                             uint32_t step, uint32_t block, uint32_t out[4])
 {
   philox4x32_ctr_t counter = {{(uint32_t)index, (uint32_t)(index >> 32), step, block}};
   philox4x32_key_t key = {{seed, (uint32_t)stream}};
@@ -30,14 +32,14 @@ static inline void mt_random_words(uint32_t seed, mt_stream stream, uint64_t ind
 }
 
 /* Uniform in (0, 1), 53 bits: never 0, never 1. */
-static inline double mt_random_unit_of(uint32_t high, uint32_t low)
+MT_BOTH double mt_random_unit_of(uint32_t high, uint32_t low)
 {
   uint64_t bits = ((uint64_t)high << 32 | low) >> 12; /* 52 bits */
   return ((double)bits + 0.5) * 0x1p-52;
 }
 
-static inline double mt_random_unit(uint32_t seed, mt_stream stream, uint64_t index,
-                                    uint32_t step)
+MT_BOTH double mt_random_unit(uint32_t seed, mt_stream stream, uint64_t index,
+                              uint32_t step)
 {
   uint32_t w[4];
   mt_random_words(seed, stream, index, step, 0, w);
@@ -45,7 +47,7 @@ static inline double mt_random_unit(uint32_t seed, mt_stream stream, uint64_t in
 }
 
 /* Uniform integer in [0, n), n >= 1, by the multiply-shift of a 64-bit word. */
-static inline int64_t mt_random_below_of(uint32_t high, uint32_t low, int64_t n)
+MT_BOTH int64_t mt_random_below_of(uint32_t high, uint32_t low, int64_t n)
 {
   unsigned __int128 product =
       (unsigned __int128)((uint64_t)high << 32 | low) * (uint64_t)n;

@@ -50,7 +50,38 @@ done:
   return status;
 }
 
-mt_status mt_layout_create(const mt_comm *world, int devices, mt_layout *layout_out)
+/* Ranks choose in order; all know what all see. */
+static mt_status choose_device(const mt_comm *node, const mt_devices *devices,
+                               int *device_out)
+{
+  mt_status status = MT_OK;
+  mt_devices *seen = NULL;
+  int *choice = NULL;
+  status = mt_memory_new(node->size, sizeof *seen, "devices", (void **)&seen);
+  if (status == MT_OK)
+    status = mt_memory_new(node->size, sizeof *choice, "devices", (void **)&choice);
+  MT_TRY(mt_agree(node, status));
+  MT_TRY(mt_allgather(node, sizeof *devices, devices, seen));
+  for (int r = 0; r < node->size; r++) {
+    choice[r] = -1;
+    for (int i = 0; i < seen[r].n && choice[r] < 0; i++) {
+      int device = (r + i) % seen[r].n;
+      bool taken = false;
+      for (int q = 0; q < r && !taken; q++)
+        taken =
+            choice[q] >= 0 && strcmp(seen[q].id[choice[q]], seen[r].id[device]) == 0;
+      if (!taken) choice[r] = device;
+    }
+  }
+  *device_out = choice[node->rank];
+done:
+  free(seen);
+  free(choice);
+  return status;
+}
+
+mt_status mt_layout_create(const mt_comm *world, const mt_devices *devices,
+                           mt_layout *layout_out)
 {
   mt_status status = MT_OK;
   mt_comm node = {.size = 0};
@@ -61,7 +92,7 @@ mt_status mt_layout_create(const mt_comm *world, int devices, mt_layout *layout_
   MT_TRY(mt_agree(world, fair_threads(&node, &layout.n_threads)));
   omp_set_num_threads(layout.n_threads);
   gethostname(layout.host, sizeof layout.host - 1);
-  layout.device = node.rank < devices ? node.rank : -1;
+  MT_TRY(choose_device(&node, devices, &layout.device));
   int64_t owners = layout.device >= 0;
   MT_TRY(mt_sum_i64(world, 1, &owners));
   layout.n_devices = (int)owners;

@@ -4,13 +4,9 @@
  * (-ffp-contract=off, -fmad=false), or backends differ in the last bit. */
 #ifndef MT_HDBSCAN_REACHABILITY_H
 #define MT_HDBSCAN_REACHABILITY_H
-#include <stdint.h>
+#include "base/both.h"
 
-#ifdef __CUDACC__
-#define MT_BOTH static inline __host__ __device__
-#else
-#define MT_BOTH static inline
-#endif
+#include <stdint.h>
 
 /* Squared Euclidean distance. */
 MT_BOTH double mt_distance2(int64_t d, const float *p, const float *q)

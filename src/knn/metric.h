@@ -10,14 +10,15 @@
  * pairwise: vectors of any width give the same bits. */
 #ifndef MT_KNN_METRIC_H
 #define MT_KNN_METRIC_H
+#include "base/both.h"
 #include "deck/parameters.h"
 #include <float.h>
 #include <math.h>
 
 #ifdef __CUDACC__
-#define MT_METRIC_INLINE static inline __host__ __device__
+#define MT_METRIC_INLINE MT_BOTH
 #else
-#define MT_METRIC_INLINE static inline __attribute__((always_inline))
+#define MT_METRIC_INLINE MT_BOTH __attribute__((always_inline))
 #endif
 
 enum { MT_METRIC_LANES = 8 };

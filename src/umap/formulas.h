@@ -5,16 +5,12 @@
  *          optimize_layout_euclidean */
 #ifndef MT_UMAP_FORMULAS_H
 #define MT_UMAP_FORMULAS_H
+#include "base/both.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-#ifdef __CUDACC__
-#define MT_DEVICE __host__ __device__
-#else
-#define MT_DEVICE
-#endif
 
 /* ---- graph -------------------------------------------------------------------------- */
 
@@ -23,8 +19,7 @@ static const double mt_umap_min_sigma = 1e-3; /* in mean distances */
 
 /* Distance to the local_connectivity-th neighbour that is not at distance 0; between two
  * of them when it has a fraction. distances: k, ascending, the point itself not in them. */
-MT_DEVICE static inline float mt_umap_rho(int64_t k, const float *distances,
-                                          double local_connectivity)
+MT_BOTH float mt_umap_rho(int64_t k, const float *distances, double local_connectivity)
 {
   int64_t zeros = 0;
   while (zeros < k && !(distances[zeros] > 0.0f)) zeros++;
@@ -42,8 +37,7 @@ MT_DEVICE static inline float mt_umap_rho(int64_t k, const float *distances,
 }
 
 /* How many neighbours a bandwidth counts: sum of exp(-(d - rho) / sigma), at most 1 each. */
-MT_DEVICE static inline float mt_umap_count(int64_t k, const float *distances,
-                                            float rho, float sigma)
+MT_BOTH float mt_umap_count(int64_t k, const float *distances, float rho, float sigma)
 {
   float sum = 0.0f;
   for (int64_t j = 0; j < k; j++) {
@@ -57,8 +51,7 @@ MT_DEVICE static inline float mt_umap_count(int64_t k, const float *distances,
  * Bandwidth by bisection: the one that counts log2(k + 1) neighbours.
  * mean     of all points' distances, each point's own 0 counted too
  */
-MT_DEVICE static inline float mt_umap_sigma(int64_t k, const float *distances,
-                                            float rho, double mean)
+MT_BOTH float mt_umap_sigma(int64_t k, const float *distances, float rho, double mean)
 {
   double target = log2((double)(k + 1)), own = 0.0;
   float low = 0.0f, high = FLT_MAX, sigma = 1.0f;
@@ -79,14 +72,14 @@ MT_DEVICE static inline float mt_umap_sigma(int64_t k, const float *distances,
 }
 
 /* Membership strength of a neighbour, in [0, 1]. */
-MT_DEVICE static inline float mt_umap_membership(float distance, float rho, float sigma)
+MT_BOTH float mt_umap_membership(float distance, float rho, float sigma)
 {
   float beyond = distance - rho;
   return beyond <= 0.0f || sigma == 0.0f ? 1.0f : expf(-(beyond / sigma));
 }
 
 /* An edge's weight from the strengths of its two directions (0: not there); symmetric. */
-MT_DEVICE static inline float mt_umap_union(float there, float back, float mix_ratio)
+MT_BOTH float mt_umap_union(float there, float back, float mix_ratio)
 {
   float both = there * back;
   return mix_ratio * (there + back - both) + (1.0f - mix_ratio) * both;
@@ -96,7 +89,7 @@ MT_DEVICE static inline float mt_umap_union(float there, float back, float mix_r
 
 /* Does an edge act in an epoch? The heaviest acts in every one but the first, lighter ones
  * in proportion. share: its weight over the heaviest, in (0, 1]. */
-MT_DEVICE static inline bool mt_umap_acts(float share, int64_t epoch)
+MT_BOTH bool mt_umap_acts(float share, int64_t epoch)
 {
   if (epoch <= 0) return false;
   return (int64_t)((double)epoch * share) > (int64_t)((double)(epoch - 1) * share);
@@ -110,7 +103,7 @@ MT_DEVICE static inline bool mt_umap_acts(float share, int64_t epoch)
 enum { MT_UMAP_TURNS = 4, MT_UMAP_PULLS = 8 };
 
 /* The turn of the copy from i to j (Murmur3's finalizer). */
-MT_DEVICE static inline int mt_umap_turn(int64_t i, int64_t j)
+MT_BOTH int mt_umap_turn(int64_t i, int64_t j)
 {
   uint64_t low = (uint64_t)(i < j ? i : j), high = (uint64_t)(i < j ? j : i);
   uint64_t hash = low * 0x9e3779b97f4a7c15u ^ high * 0xc2b2ae3d27d4eb4fu;
@@ -119,15 +112,14 @@ MT_DEVICE static inline int mt_umap_turn(int64_t i, int64_t j)
 }
 
 /* The learning rate falls to 0; the first two epochs share it, as in umap-learn. */
-MT_DEVICE static inline float mt_umap_alpha(double learning_rate, int64_t epoch,
-                                            int64_t n_epochs)
+MT_BOTH float mt_umap_alpha(double learning_rate, int64_t epoch, int64_t n_epochs)
 {
   double past = epoch > 0 ? (double)(epoch - 1) : 0.0;
   return (float)(learning_rate * (1.0 - past / (double)n_epochs));
 }
 
 /* Gradient of attraction over the difference vector, for a squared distance; <= 0. */
-MT_DEVICE static inline float mt_umap_pull(float squared, float a, float b)
+MT_BOTH float mt_umap_pull(float squared, float a, float b)
 {
   if (!(squared > 0.0f)) return 0.0f;
   float power = powf(squared, b);
@@ -136,14 +128,13 @@ MT_DEVICE static inline float mt_umap_pull(float squared, float a, float b)
 }
 
 /* Likewise of repulsion; >= 0. */
-MT_DEVICE static inline float mt_umap_push(float squared, float a, float b,
-                                           float strength)
+MT_BOTH float mt_umap_push(float squared, float a, float b, float strength)
 {
   if (!(squared > 0.0f)) return 0.0f;
   return 2.0f * strength * b / ((0.001f + squared) * (a * powf(squared, b) + 1.0f));
 }
 
-MT_DEVICE static inline float mt_umap_clip(float value)
+MT_BOTH float mt_umap_clip(float value)
 {
   return value > 4.0f ? 4.0f : value < -4.0f ? -4.0f : value;
 }
