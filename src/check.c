@@ -184,11 +184,12 @@ static void print_rank_fits(const outlook *o, int rank, FILE *out)
 }
 
 static void print_ranks(const mt_comm *world, const outlook *o, const mt_layout *all,
-                        const char *backend, FILE *out)
+                        FILE *out)
 {
   fprintf(out,
           "\nranks: %d on %d node%s; knn, umap and hdbscan by the %s backend on %s\n",
-          world->size, all[0].n_nodes, plural(all[0].n_nodes), backend,
+          world->size, all[0].n_nodes, plural(all[0].n_nodes),
+          all[0].n_devices > 0 ? "CUDA" : "CPU",
           all[0].n_devices > 0 ? "the ranks that own a GPU" : "all ranks");
   fprintf(out, "  %6s  %-20s %7s  %-3s  %s\n", "rank", "node", "threads", "GPU",
           "fits (period/seed) it is expected to make, in order");
@@ -241,20 +242,10 @@ static void print_memory(const outlook *o, const mt_parameters *parameters,
 
 /* ---- all of it -------------------------------------------------------------------------------- */
 
-static mt_status open_backend(const mt_comm *world, const mt_command *command,
-                              mt_backend **backend_out, mt_devices *devices_out)
-{
-  mt_log_replicated(true);
-  mt_status status = mt_backend_open(command->backend, backend_out, devices_out);
-  mt_log_replicated(false);
-  return mt_agree(world, status);
-}
-
 mt_status mt_check_print(const mt_comm *world, const mt_command *command,
                          const mt_parameters *parameters, FILE *out)
 {
   mt_status status = MT_OK;
-  mt_backend *backend = NULL;
   mt_layout layout = {.n_nodes = 0}, *all = NULL;
   outlook o = {0};
   mt_devices devices = {.n = 0};
@@ -264,7 +255,7 @@ mt_status mt_check_print(const mt_comm *world, const mt_command *command,
   if (world->rank == 0) fprintf(out, "parameters of %s:\n", command->deck);
   if (world->rank == 0) mt_parameters_print(parameters, NULL, out);
   MT_TRY(look_ahead(world, &run, &o));
-  MT_TRY(open_backend(world, command, &backend, &devices));
+  MT_TRY(mt_backend_find(world, command->backend, &devices));
   MT_TRY(mt_layout_create(world, &devices, &layout));
   MT_TRY(mt_agree(world,
                   mt_memory_new(world->size, sizeof *all, "layout", (void **)&all)));
@@ -274,12 +265,11 @@ mt_status mt_check_print(const mt_comm *world, const mt_command *command,
   mt_sizes sizes = measure(&o, parameters, world->size, all);
   sizes.base = base;
   print_fits(&o, &parameters->lda, out);
-  print_ranks(world, &o, all, backend->name, out);
+  print_ranks(world, &o, all, out);
   print_memory(&o, parameters, &sizes, out);
 done:
   free(all);
   outlook_close(&o);
   if (layout.n_nodes > 0) mt_layout_destroy(&layout);
-  if (backend != NULL) backend->close(backend);
   return status;
 }

@@ -88,23 +88,18 @@ static mt_status run(const mt_comm *world, const mt_command *command)
   MT_TRY(make_folder(world, parameters.output.path));
   MT_TRY(mt_lock_take(world, parameters.output.path, &lock));
   mt_stop_install();
-  mt_log_replicated(true);
-  status = mt_backend_open(command->backend, &backend, &devices);
-  mt_log_replicated(false);
-  MT_TRY(mt_agree(world, status));
+  MT_TRY(mt_backend_find(world, command->backend, &devices));
   MT_TRY(mt_layout_create(world, &devices, &layout));
   MT_TRY(mt_layout_log(world, &layout));
-  status = layout.team.size > 0 ? backend->start(backend, &layout.team, layout.device)
-                                : MT_OK;
-  MT_TRY(mt_agree(world, status));
+  MT_TRY(mt_backend_open(world, &layout, &backend));
   mt_run job = {.parameters = &parameters,
                 .out = parameters.output.path,
                 .backend = backend,
                 .force = command->force};
   MT_TRY(run_stages(world, command, &layout, &job));
 done:
-  if (layout.n_nodes > 0) mt_layout_destroy(&layout);
   if (backend != NULL) backend->close(backend);
+  if (layout.n_nodes > 0) mt_layout_destroy(&layout);
   mt_lock_release(lock);
   mt_parameters_destroy(&parameters);
   return status;

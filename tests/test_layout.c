@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 static const mt_devices none = {.n = 0},
-                        two = {.n = 2, .id = {"0000:18:00.0", "0000:2a:00.0"}};
+                        two = {.n = 2,
+                               .at = {{.id = "0000:18:00.0", .number = 0},
+                                      {.id = "0000:2a:00.0", .number = 1}}};
 
 static void test_without_gpus(void **state)
 {
@@ -62,7 +64,7 @@ static void test_one_seen_each(void **state)
   mt_layout layout;
   mt_devices one = {.n = 1};
   int l = mt_test_world.rank;
-  snprintf(one.id[0], sizeof one.id[0], "0000:%02x:00.0", l / 2);
+  snprintf(one.at[0].id, sizeof one.at[0].id, "0000:%02x:00.0", l / 2);
   assert_int_equal(mt_layout_create(&mt_test_world, &one, &layout), MT_OK);
   assert_int_equal(layout.device, l % 2 == 0 ? 0 : -1);
   assert_int_equal(layout.n_devices, (mt_test_world.size + 1) / 2);

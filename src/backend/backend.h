@@ -27,7 +27,7 @@ typedef struct mt_edge {
 } mt_edge;
 
 typedef struct mt_backend {
-  const char *name; /* "cpu" or "cuda" */
+  const char *name; /* "cpu" or "cuda": what the job's stages over all topics run on */
 
   /**
    * Takes the device that the layout gave this rank and connects the team: before any other
@@ -80,15 +80,42 @@ typedef struct mt_backend {
 } mt_backend;
 
 /**
- * The backend to use: auto takes the best that there is. Not collective; the caller closes.
+ * The GPUs that this rank sees and a backend can use, before the layout gives them out:
+ * for "cpu" none, for "auto" those that there are. Creates no context on any of them.
  * The CUDA backend is a shared object, metatopics-cuda.so: the one that METATOPICS_CUDA names,
- * or beside the program, or in its library folder. A rank that sees no GPU gets the CPU
- * backend; so does a surplus rank, for what it does alone.
- * devices_out  GPUs that this rank sees and the backend can use
- * Errors       MT_ERR_INPUT if the one asked for is not there, and how to get it
+ * or beside the program, or in its library folder; loaded only where there is a driver.
+ * Errors   MT_ERR_INPUT on all ranks if "cuda" was asked for and no rank sees a GPU that can be
+ *          used: what is missing, and how to get it. "auto" says why it falls back.
  */
-mt_status mt_backend_open(mt_backend_choice choice, mt_backend **backend_out,
+mt_status mt_backend_find(const mt_comm *world, mt_backend_choice choice,
                           mt_devices *devices_out);
+
+/**
+ * Opens and starts the backend of each rank: CUDA on those that own a GPU, the CPU's on the
+ * others, for what they do alone. After mt_backend_find and mt_layout_create. The caller closes.
+ * Errors   agreed on: the device that cannot be used, and why
+ */
+mt_status mt_backend_open(const mt_comm *world, const mt_layout *layout,
+                          mt_backend **backend_out);
+
+/* CUDA and NCCL, as built and as found, of this process; "not built" and the like if there are
+ * none. Loads the shared object to ask it if `load` is set. Not collective. */
+typedef struct mt_backend_versions {
+  char cuda[80], nccl[80];
+} mt_backend_versions;
+void mt_backend_ask_versions(bool load, mt_backend_versions *versions_out);
+
+/* What metatopics-cuda.so offers: its one symbol, mt_cuda_library. The program refuses one
+ * of another version or interface. */
+enum { MT_CUDA_INTERFACE = 1 }; /* raised when this struct, or mt_backend, changes */
+typedef struct mt_cuda_library {
+  int interface;
+  const char *version; /* of metatopics */
+  /* why_out: filled when there are none */
+  void (*devices)(mt_devices *devices_out, char *why_out, size_t why_size);
+  mt_status (*open)(mt_backend **backend_out); /* the caller closes */
+  void (*versions)(mt_backend_versions *versions_out);
+} mt_cuda_library;
 
 /* The CPU backend: all ranks of comm, OpenMP threads. The caller closes it. */
 mt_status mt_backend_cpu(mt_backend **backend_out);

@@ -52,7 +52,7 @@ done:
 
 /* Ranks choose in order; all know what all see. */
 static mt_status choose_device(const mt_comm *node, const mt_devices *devices,
-                               int *device_out)
+                               mt_layout *layout)
 {
   mt_status status = MT_OK;
   mt_devices *seen = NULL;
@@ -68,12 +68,14 @@ static mt_status choose_device(const mt_comm *node, const mt_devices *devices,
       int device = (r + i) % seen[r].n;
       bool taken = false;
       for (int q = 0; q < r && !taken; q++)
-        taken =
-            choice[q] >= 0 && strcmp(seen[q].id[choice[q]], seen[r].id[device]) == 0;
+        taken = choice[q] >= 0 &&
+                strcmp(seen[q].at[choice[q]].id, seen[r].at[device].id) == 0;
       if (!taken) choice[r] = device;
     }
   }
-  *device_out = choice[node->rank];
+  int mine = choice[node->rank];
+  if (mine >= 0) layout->gpu = devices->at[mine];
+  layout->device = mine >= 0 ? layout->gpu.number : -1;
 done:
   free(seen);
   free(choice);
@@ -92,13 +94,16 @@ mt_status mt_layout_create(const mt_comm *world, const mt_devices *devices,
   MT_TRY(mt_agree(world, fair_threads(&node, &layout.n_threads)));
   omp_set_num_threads(layout.n_threads);
   gethostname(layout.host, sizeof layout.host - 1);
-  MT_TRY(choose_device(&node, devices, &layout.device));
+  MT_TRY(choose_device(&node, devices, &layout));
   int64_t owners = layout.device >= 0;
   MT_TRY(mt_sum_i64(world, 1, &owners));
   layout.n_devices = (int)owners;
   MT_TRY(number_nodes(world, &node, &layout));
   bool member = owners == 0 || layout.device >= 0;
   MT_TRY(mt_comm_split(world, member ? 0 : -1, world->rank, &layout.team));
+  int64_t root = member ? world->rank : world->size;
+  MT_TRY(mt_min_i64(world, 1, &root));
+  layout.team_root = (int)root;
   *layout_out = layout;
 done:
   mt_comm_free(&node);
@@ -108,6 +113,26 @@ done:
 void mt_layout_destroy(mt_layout *layout)
 {
   mt_comm_free(&layout->team);
+}
+
+/* The line of one node, whose first rank is `first`; all (size) of them. */
+static void log_node(int size, const mt_layout *all, int first)
+{
+  const mt_layout *node = &all[first];
+  int devices = 0, left;
+  for (int r = first; r < size; r++)
+    devices += all[r].node == node->node && all[r].device >= 0;
+  left = devices > 0 ? node->node_size - devices : 0;
+  mt_info("  %s: %d rank%s of %d thread%s, %d GPU%s%s", node->host, node->node_size,
+          node->node_size == 1 ? "" : "s", node->n_threads,
+          node->n_threads == 1 ? "" : "s", devices, devices == 1 ? "" : "s",
+          left > 0 ? "; ranks without one work as CPU ranks" : "");
+  for (int r = first; r < size; r++)
+    if (all[r].node == node->node && all[r].device >= 0)
+      mt_debug("    rank %d: %s, %s, %.0f MB", r, all[r].gpu.name, all[r].gpu.id,
+               (double)all[r].gpu.memory / 1e6);
+    else if (all[r].node == node->node && left > 0)
+      mt_info("    rank %d: a CPU rank, no GPU is left for it", r);
 }
 
 mt_status mt_layout_log(const mt_comm *world, const mt_layout *layout)
@@ -120,15 +145,8 @@ mt_status mt_layout_log(const mt_comm *world, const mt_layout *layout)
   mt_info("%d rank%s on %d node%s, %d GPU%s", world->size, world->size == 1 ? "" : "s",
           layout->n_nodes, layout->n_nodes == 1 ? "" : "s", layout->n_devices,
           layout->n_devices == 1 ? "" : "s");
-  for (int r = 0; r < world->size; r++) {
-    if (all[r].node_rank != 0) continue;
-    int devices = 0;
-    for (int q = 0; q < world->size; q++)
-      devices += all[q].node == all[r].node && all[q].device >= 0;
-    mt_info("  %s: %d rank%s of %d thread%s, %d GPU%s", all[r].host, all[r].node_size,
-            all[r].node_size == 1 ? "" : "s", all[r].n_threads,
-            all[r].n_threads == 1 ? "" : "s", devices, devices == 1 ? "" : "s");
-  }
+  for (int r = 0; r < world->size; r++)
+    if (all[r].node_rank == 0) log_node(world->size, all, r);
 done:
   free(all);
   return status;

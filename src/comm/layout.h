@@ -6,11 +6,19 @@
 #define MT_COMM_LAYOUT_H
 #include "comm/comm.h"
 
-/* The GPUs that a rank sees: what each is called on its node, whoever numbers them. */
-enum { MT_MOST_DEVICES = 64, MT_DEVICE_ID = 20 };
+/* A GPU, by what it is called on its node, whoever numbers it. */
+typedef struct mt_device {
+  char id[20];    /* PCI bus id, "0000:18:00.0"; empty: none */
+  char name[44];  /* "NVIDIA H200" */
+  int64_t memory; /* bytes in all */
+  int number;     /* as the process that sees it numbers it */
+} mt_device;
+
+/* The GPUs that a rank sees and the backend can use. */
+enum { MT_MOST_DEVICES = 64 };
 typedef struct mt_devices {
   int n;
-  char id[MT_MOST_DEVICES][MT_DEVICE_ID]; /* PCI bus id, "0000:18:00.0" */
+  mt_device at[MT_MOST_DEVICES];
 } mt_devices;
 
 typedef struct mt_layout {
@@ -20,8 +28,10 @@ typedef struct mt_layout {
   int node_size; /* ranks on its node */
   int n_threads; /* OpenMP threads of this rank */
   int device; /* the GPU that this rank owns, as it numbers those it sees; -1: none */
+  mt_device gpu; /* that one */
   int n_devices; /* GPUs owned, over all ranks */
   char host[64]; /* this rank's node by name */
+  int team_root; /* the team's rank 0, as the world numbers it */
   mt_comm team;  /* who runs kNN, UMAP and HDBSCAN: the GPU owners, or else all ranks;
                        size 0 on the others; owned */
 } mt_layout;
@@ -36,7 +46,8 @@ mt_status mt_layout_create(const mt_comm *world, const mt_devices *devices,
                            mt_layout *layout_out);
 void mt_layout_destroy(mt_layout *layout);
 
-/* A line per node: its name, ranks, threads and GPUs; rank 0 logs them. Collective. */
+/* A line per node: its name, ranks, threads, GPUs, and ranks that got none; rank 0 logs them.
+ * Collective. */
 mt_status mt_layout_log(const mt_comm *world, const mt_layout *layout);
 
 #endif
