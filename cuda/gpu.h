@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <Random123/philox.h> /* has C++ of its own: not in the braces below */
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <mpi.h>
