@@ -56,6 +56,9 @@ stage_SRC = src/pipeline.c src/check.c src/memory_need.c
 LIB_SRC = $(base_SRC) $(comm_SRC) $(deck_SRC) $(store_SRC) $(corpus_SRC) $(lda_SRC) \
 	$(knn_SRC) $(umap_SRC) $(hdbscan_SRC) $(backend_SRC) $(report_SRC) $(stage_SRC)
 
+# the CUDA backend, a shared object that the program loads: what it calls is in the program
+cuda_SRC = cuda/primitives.cu
+
 # ---- tests: tests/NAME.c, the ranks are in its first comment -------------------------
 TESTS =
 TESTS += test_comm
@@ -112,6 +115,8 @@ override CPPFLAGS += -Isrc -Iinclude $(CPPFLAGS_FOUND) -D_GNU_SOURCE -DMT_VERSIO
 COMPILE = $(CC) -std=gnu11 $(WARNINGS) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) $(OPENMP) -MMD -MP
 LINK = $(CC) $(CFLAGS) $(SANITIZE) $(OPENMP) $(LDFLAGS)
 LIBS = $(LIBS_FOUND) -lm -ldl
+# all of the library, visible to the CUDA backend
+WHOLE_LIB = -rdynamic -Wl,--whole-archive $(LIB) -Wl,--no-whole-archive
 KEEP_LOADED = $(if $(SANITIZE),$(BUILD)/tests/keep_loaded.o)
 
 LIB = $(BUILD)/libmetatopics.a
@@ -125,13 +130,14 @@ TEST_PROGRAMS = $(UNIT_TESTS:%=$(BUILD)/tests/%)
 # V=1 shows whole commands
 say = @$(if $(V),set -x,echo "  $(1)  $(2)");
 
-all: $(if $(filter build,$(BUILD)),metatopics,$(BUILD)/metatopics)
+all: $(if $(filter build,$(BUILD)),metatopics,$(BUILD)/metatopics) \
+	$(if $(filter yes,$(CUDA_FOUND)),$(BUILD)/metatopics-cuda.so)
 
 metatopics: $(BUILD)/metatopics
 	cp $< $@
 
 $(BUILD)/metatopics: $(BUILD)/src/main.o $(KEEP_LOADED) $(LIB)
-	$(call say,LD,$@)$(LINK) -o $@ $^ $(LIBS)
+	$(call say,LD,$@)$(LINK) -o $@ $(filter-out $(LIB),$^) $(WHOLE_LIB) $(LIBS)
 
 # the list of objects is in this file
 $(LIB): $(LIB_OBJ) Makefile
@@ -155,6 +161,40 @@ $(BUILD)/src/lda/kernel_avx2.o: override CFLAGS += -mavx2 -mfma
 $(BUILD)/src/lda/kernel_avx512.o: override CFLAGS += -mavx2 -mfma -mavx512f -mavx512dq -mavx512vl -mavx512bw
 endif
 
+# ---- the CUDA backend ----------------------------------------------------------------
+# float and double as in C: nothing contracted, so that both backends give the same bits
+CUDA_GENCODE ?= -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 \
+	-gencode arch=compute_90,code=compute_90
+NVCCFLAGS = -O3 -lineinfo
+COMPILE_CUDA = $(NVCC) -ccbin $(MPICXX) -std=c++17 $(NVCCFLAGS) $(CUDA_GENCODE) -fmad=false \
+	--extended-lambda --threads 0 -Xcompiler -fPIC,-Wall,-ffp-contract=off -Icuda $(CPPFLAGS) \
+	$(NCCL_CPPFLAGS) -DOMPI_SKIP_MPICXX -MMD -MP
+CUDA_LIBS = -L$(CUDA_HOME)/lib64 $(NCCL_LIBS) -lcublas -lcudart
+cuda_OBJ = $(cuda_SRC:%=$(BUILD)/%.o)
+
+$(BUILD)/metatopics-cuda.so: $(cuda_OBJ) Makefile
+	$(call say,LD,$@)$(MPICXX) -shared $(LDFLAGS) -o $@ $(cuda_OBJ) $(CUDA_LIBS)
+
+$(BUILD)/%.cu.o: %.cu $(CONFIG)
+	@mkdir -p $(@D)
+	$(call say,NVCC,$@)$(COMPILE_CUDA) -c -o $@ $<
+
+# the same sources for the CPU, with tests/emulate/ in the place of CUDA, CUB and NCCL
+emulate_SRC = tests/emulate/emulate.cpp tests/emulate/runtime.cpp tests/emulate/cublas.cpp \
+	$(filter-out cuda/primitives.cu cuda/exchange.cu,$(cuda_SRC)) \
+	tests/emulate/primitives.cpp $(wildcard tests/emulate/exchange.cpp)
+emulate_OBJ = $(emulate_SRC:%=$(BUILD)/emulated/%.o)
+EMULATED = $(BUILD)/emulated/metatopics-cuda.so
+COMPILE_EMULATED = $(MPICXX) -std=c++17 -Wall -Wextra -DMT_EMULATE -Itests/emulate -Icuda \
+	$(CPPFLAGS) -DOMPI_SKIP_MPICXX $(CFLAGS) -ffp-contract=off -fPIC $(SANITIZE) -MMD -MP
+
+$(EMULATED): $(emulate_OBJ) Makefile
+	$(call say,LD,$@)$(MPICXX) -shared $(SANITIZE) $(LDFLAGS) -o $@ $(emulate_OBJ)
+
+$(BUILD)/emulated/%.o: % $(CONFIG)
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)$(COMPILE_EMULATED) -x c++ -c -o $@ $<
+
 $(BUILD)/newswire: $(BUILD)/tools/newswire/newswire.o $(BUILD)/tools/newswire/words.o $(LIB)
 	$(call say,LD,$@)$(LINK) -o $@ $^ $(LIBS)
 
@@ -162,7 +202,7 @@ $(BUILD)/umap-layout: $(BUILD)/tools/reference/umap-layout.o $(LIB)
 	$(call say,LD,$@)$(LINK) -o $@ $^ $(LIBS)
 
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(KEEP_LOADED) $(LIB)
-	$(call say,LD,$@)$(LINK) -o $@ $^ $(LIBS) $(TEST_LIBS_FOUND)
+	$(call say,LD,$@)$(LINK) -o $@ $(filter-out $(LIB),$^) $(WHOLE_LIB) $(LIBS) $(TEST_LIBS_FOUND)
 
 # calls of these go through the test, which lets them fail
 $(BUILD)/tests/test_faults: override LDFLAGS += $(foreach f,mt_memory_new mt_memory_grow \
@@ -173,7 +213,7 @@ $(BUILD)/fuzz/%: $(BUILD)/tests/fuzz/%.o $(KEEP_LOADED) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
-tests: $(TEST_PROGRAMS) $(BUILD)/metatopics $(TOOLS) $(TEST_TOOLS:%=$(BUILD)/tests/%)
+tests: $(TEST_PROGRAMS) $(BUILD)/metatopics $(EMULATED) $(TOOLS) $(TEST_TOOLS:%=$(BUILD)/tests/%)
 fuzzers: $(FUZZERS:%=$(BUILD)/fuzz/%)
 
 # ---- setting up ----------------------------------------------------------------------
@@ -231,7 +271,7 @@ fuzz:
 BENCH_RANKS = 1
 $(BUILD)/bench/%: $(BUILD)/tools/bench/%.o $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(LINK) -o $@ $^ $(LIBS)
+	$(call say,LD,$@)$(LINK) -o $@ $(filter-out $(LIB),$^) $(WHOLE_LIB) $(LIBS)
 
 bench-hdbscan: $(BUILD)/bench/bench_hdbscan
 	mpirun -n $(BENCH_RANKS) $<

@@ -90,7 +90,8 @@ mt_status mt_gpu_select(mt_gpu *gpu, int64_t n, const uint8_t *flags, I *out,
 }
 
 /* call(memory, bytes, result): a reduction of CUB's; its result goes to the host. */
-template <class T, class F> static mt_status reduce(mt_gpu *gpu, int64_t n, T *out, F call)
+template <class T, class F>
+static mt_status reduce(mt_gpu *gpu, int64_t n, T *out, F call)
 {
   *out = 0;
   if (n <= 0) return MT_OK;

@@ -49,11 +49,16 @@ cublasStatus_t cublasSetWorkspace(cublasHandle_t, void *, size_t)
 const char *cublasGetStatusName(cublasStatus_t code)
 {
   switch (code) {
-  case CUBLAS_STATUS_SUCCESS: return "CUBLAS_STATUS_SUCCESS";
-  case CUBLAS_STATUS_NOT_INITIALIZED: return "CUBLAS_STATUS_NOT_INITIALIZED";
-  case CUBLAS_STATUS_ALLOC_FAILED: return "CUBLAS_STATUS_ALLOC_FAILED";
-  case CUBLAS_STATUS_INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
-  case CUBLAS_STATUS_NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
+  case CUBLAS_STATUS_SUCCESS:
+    return "CUBLAS_STATUS_SUCCESS";
+  case CUBLAS_STATUS_NOT_INITIALIZED:
+    return "CUBLAS_STATUS_NOT_INITIALIZED";
+  case CUBLAS_STATUS_ALLOC_FAILED:
+    return "CUBLAS_STATUS_ALLOC_FAILED";
+  case CUBLAS_STATUS_INVALID_VALUE:
+    return "CUBLAS_STATUS_INVALID_VALUE";
+  case CUBLAS_STATUS_NOT_SUPPORTED:
+    return "CUBLAS_STATUS_NOT_SUPPORTED";
   }
   return "unknown status";
 }
@@ -67,10 +72,14 @@ const char *cublasGetStatusString(cublasStatus_t code)
 static double element(const void *data, cudaDataType type, int64_t i)
 {
   switch (type) {
-  case CUDA_R_32F: return ((const float *)data)[i];
-  case CUDA_R_64F: return ((const double *)data)[i];
-  case CUDA_R_16F: return (float)((const __half *)data)[i];
-  case CUDA_R_16BF: return (float)((const __nv_bfloat16 *)data)[i];
+  case CUDA_R_32F:
+    return ((const float *)data)[i];
+  case CUDA_R_64F:
+    return ((const double *)data)[i];
+  case CUDA_R_16F:
+    return (float)((const __half *)data)[i];
+  case CUDA_R_16BF:
+    return (float)((const __nv_bfloat16 *)data)[i];
   }
   abort();
 }
@@ -78,10 +87,18 @@ static double element(const void *data, cudaDataType type, int64_t i)
 static void set_element(void *data, cudaDataType type, int64_t i, double value)
 {
   switch (type) {
-  case CUDA_R_32F: ((float *)data)[i] = (float)value; return;
-  case CUDA_R_64F: ((double *)data)[i] = value; return;
-  case CUDA_R_16F: ((__half *)data)[i] = __half((float)value); return;
-  case CUDA_R_16BF: ((__nv_bfloat16 *)data)[i] = __nv_bfloat16((float)value); return;
+  case CUDA_R_32F:
+    ((float *)data)[i] = (float)value;
+    return;
+  case CUDA_R_64F:
+    ((double *)data)[i] = value;
+    return;
+  case CUDA_R_16F:
+    ((__half *)data)[i] = __half((float)value);
+    return;
+  case CUDA_R_16BF:
+    ((__nv_bfloat16 *)data)[i] = __nv_bfloat16((float)value);
+    return;
   }
 }
 

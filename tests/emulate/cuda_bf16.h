@@ -8,8 +8,17 @@ struct __attribute__((aligned(4))) __nv_bfloat162 {
   __nv_bfloat16 x, y;
 };
 
-static inline __nv_bfloat16 __float2bfloat16_rn(float a) { return __nv_bfloat16(a); }
-static inline __nv_bfloat16 __float2bfloat16(float a) { return __nv_bfloat16(a); }
-static inline float __bfloat162float(__nv_bfloat16 a) { return a; }
+static inline __nv_bfloat16 __float2bfloat16_rn(float a)
+{
+  return __nv_bfloat16(a);
+}
+static inline __nv_bfloat16 __float2bfloat16(float a)
+{
+  return __nv_bfloat16(a);
+}
+static inline float __bfloat162float(__nv_bfloat16 a)
+{
+  return a;
+}
 
 #endif

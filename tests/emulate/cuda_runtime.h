@@ -13,11 +13,11 @@
 #define __device__
 #define __host__
 #define __constant__
-#define __shared__             static
-#define __forceinline__        inline
+#define __shared__      static
+#define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __grid_constant__
-#define __align__(n)           __attribute__((aligned(n)))
+#define __align__(n) __attribute__((aligned(n)))
 
 #include "vector_types.h"
 #include "device_functions.h"

@@ -27,18 +27,10 @@ static inline int __syncthreads_and(int predicate)
   mt_emulate_barrier(predicate != 0, &all);
   return all;
 }
-static inline void __threadfence(void)
-{
-}
-static inline void __threadfence_block(void)
-{
-}
-static inline void __threadfence_system(void)
-{
-}
-static inline void __nanosleep(unsigned)
-{
-}
+static inline void __threadfence(void) {}
+static inline void __threadfence_block(void) {}
+static inline void __threadfence_system(void) {}
+static inline void __nanosleep(unsigned) {}
 [[noreturn]] static inline void __trap(void)
 {
   abort();
@@ -160,19 +152,19 @@ static inline T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32
 }
 
 /* int and unsigned, as CUDA's */
-#define MT_REDUCE(T, name, first, expression)                                 \
-  static inline uint64_t mt_warp_##name(const mt_emulated_lanes *lanes, int)  \
-  {                                                                           \
-    T a = first;                                                              \
-    for (int i = 0; i < 32; i++) {                                            \
-      if (!(lanes->present >> i & 1)) continue;                               \
-      T b = mt_emulate_value<T>(lanes->value[i]);                             \
-      a = expression;                                                         \
-    }                                                                         \
-    return mt_emulate_bits(a);                                                \
+#define MT_REDUCE(T, name, first, expression)                                \
+  static inline uint64_t mt_warp_##name(const mt_emulated_lanes *lanes, int) \
+  {                                                                          \
+    T a = first;                                                             \
+    for (int i = 0; i < 32; i++) {                                           \
+      if (!(lanes->present >> i & 1)) continue;                              \
+      T b = mt_emulate_value<T>(lanes->value[i]);                            \
+      a = expression;                                                        \
+    }                                                                        \
+    return mt_emulate_bits(a);                                               \
   }
 MT_REDUCE(unsigned, add, 0, a + b)
-MT_REDUCE(unsigned, and, ~0u, a & b)
+MT_REDUCE(unsigned, and, ~0u, a &b)
 MT_REDUCE(unsigned, or, 0, a | b)
 MT_REDUCE(unsigned, xor, 0, a ^ b)
 MT_REDUCE(unsigned, min_u, ~0u, b < a ? b : a)
@@ -180,10 +172,10 @@ MT_REDUCE(unsigned, max_u, 0, b > a ? b : a)
 MT_REDUCE(int, min_i, INT32_MAX, b < a ? b : a)
 MT_REDUCE(int, max_i, INT32_MIN, b > a ? b : a)
 #undef MT_REDUCE
-#define MT_REDUCE(T, name, answer)                                                   \
-  static inline T __reduce_##name##_sync(unsigned mask, T value)                     \
-  {                                                                                  \
-    return mt_emulate_value<T>(mt_emulate_warp("__reduce_" #name "_sync", mask,      \
+#define MT_REDUCE(T, name, answer)                                                  \
+  static inline T __reduce_##name##_sync(unsigned mask, T value)                    \
+  {                                                                                 \
+    return mt_emulate_value<T>(mt_emulate_warp("__reduce_" #name "_sync", mask,     \
                                                answer, mt_emulate_bits(value), 0)); \
   }
 MT_REDUCE(unsigned, add, mt_warp_add)
@@ -199,16 +191,16 @@ MT_REDUCE(int, max, mt_warp_max_i)
 
 /* ---- atomics: each returns what was there ------------------------------------------------------- */
 
-#define MT_ATOMIC(name, expression)                                   \
-  template <class T> static inline T name(T *at, mt_as<T> value)      \
-  {                                                                   \
-    T was = *at;                                                      \
-    *at = expression;                                                 \
-    return was;                                                       \
-  }                                                                   \
+#define MT_ATOMIC(name, expression)                                      \
+  template <class T> static inline T name(T *at, mt_as<T> value)         \
+  {                                                                      \
+    T was = *at;                                                         \
+    *at = expression;                                                    \
+    return was;                                                          \
+  }                                                                      \
   template <class T> static inline T name##_block(T *at, mt_as<T> value) \
-  {                                                                   \
-    return name(at, value);                                           \
+  {                                                                      \
+    return name(at, value);                                              \
   }
 MT_ATOMIC(atomicAdd, was + value)
 MT_ATOMIC(atomicSub, was - value)
@@ -228,16 +220,22 @@ template <class T> static inline T atomicCAS(T *at, mt_as<T> expected, mt_as<T> 
 
 /* ---- loads and stores with a cache's hint -------------------------------------------------------- */
 
-#define MT_LOAD(name) \
-  template <class T> static inline T name(const T *at) { return *at; }
+#define MT_LOAD(name)                                  \
+  template <class T> static inline T name(const T *at) \
+  {                                                    \
+    return *at;                                        \
+  }
 MT_LOAD(__ldg)
 MT_LOAD(__ldca)
 MT_LOAD(__ldcg)
 MT_LOAD(__ldcs)
 MT_LOAD(__ldcv)
 #undef MT_LOAD
-#define MT_STORE(name) \
-  template <class T> static inline void name(T *at, mt_as<T> value) { *at = value; }
+#define MT_STORE(name)                                              \
+  template <class T> static inline void name(T *at, mt_as<T> value) \
+  {                                                                 \
+    *at = value;                                                    \
+  }
 MT_STORE(__stcg)
 MT_STORE(__stcs)
 MT_STORE(__stwb)
@@ -246,11 +244,26 @@ MT_STORE(__stwt)
 
 /* ---- bits ------------------------------------------------------------------------------------------ */
 
-static inline int __popc(unsigned x) { return __builtin_popcount(x); }
-static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
-static inline int __ffs(int x) { return __builtin_ffs(x); }
-static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
-static inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz((unsigned)x); }
+static inline int __popc(unsigned x)
+{
+  return __builtin_popcount(x);
+}
+static inline int __popcll(unsigned long long x)
+{
+  return __builtin_popcountll(x);
+}
+static inline int __ffs(int x)
+{
+  return __builtin_ffs(x);
+}
+static inline int __ffsll(long long x)
+{
+  return __builtin_ffsll(x);
+}
+static inline int __clz(int x)
+{
+  return x == 0 ? 32 : __builtin_clz((unsigned)x);
+}
 static inline int __clzll(long long x)
 {
   return x == 0 ? 64 : __builtin_clzll((unsigned long long)x);
@@ -274,8 +287,11 @@ static inline unsigned long long __umul64hi(unsigned long long a, unsigned long 
   return (unsigned long long)((unsigned __int128)a * b >> 64);
 }
 
-#define MT_BITS(name, From, To) \
-  static inline To name(From x) { return mt_emulate_value<To>(mt_emulate_bits(x)); }
+#define MT_BITS(name, From, To)                      \
+  static inline To name(From x)                      \
+  {                                                  \
+    return mt_emulate_value<To>(mt_emulate_bits(x)); \
+  }
 MT_BITS(__float_as_int, float, int)
 MT_BITS(__float_as_uint, float, unsigned)
 MT_BITS(__int_as_float, int, float)
@@ -286,27 +302,90 @@ MT_BITS(__longlong_as_double, long long, double)
 
 /* ---- arithmetic: round to nearest; nothing is contracted here anyway ---------------------------------- */
 
-static inline float __fadd_rn(float a, float b) { return a + b; }
-static inline float __fsub_rn(float a, float b) { return a - b; }
-static inline float __fmul_rn(float a, float b) { return a * b; }
-static inline float __fdiv_rn(float a, float b) { return a / b; }
-static inline float __fsqrt_rn(float a) { return sqrtf(a); }
-static inline float __frcp_rn(float a) { return 1.0f / a; }
-static inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
-static inline double __dadd_rn(double a, double b) { return a + b; }
-static inline double __dsub_rn(double a, double b) { return a - b; }
-static inline double __dmul_rn(double a, double b) { return a * b; }
-static inline double __ddiv_rn(double a, double b) { return a / b; }
-static inline double __dsqrt_rn(double a) { return sqrt(a); }
-static inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
-static inline float __double2float_rn(double a) { return (float)a; }
-static inline float __int2float_rn(int a) { return (float)a; }
-static inline float __uint2float_rn(unsigned a) { return (float)a; }
-static inline float __ll2float_rn(long long a) { return (float)a; }
-static inline double __int2double_rn(int a) { return (double)a; }
-static inline double __ll2double_rn(long long a) { return (double)a; }
-static inline float rsqrtf(float a) { return 1.0f / sqrtf(a); }
-static inline double rsqrt(double a) { return 1.0 / sqrt(a); }
+static inline float __fadd_rn(float a, float b)
+{
+  return a + b;
+}
+static inline float __fsub_rn(float a, float b)
+{
+  return a - b;
+}
+static inline float __fmul_rn(float a, float b)
+{
+  return a * b;
+}
+static inline float __fdiv_rn(float a, float b)
+{
+  return a / b;
+}
+static inline float __fsqrt_rn(float a)
+{
+  return sqrtf(a);
+}
+static inline float __frcp_rn(float a)
+{
+  return 1.0f / a;
+}
+static inline float __fmaf_rn(float a, float b, float c)
+{
+  return fmaf(a, b, c);
+}
+static inline double __dadd_rn(double a, double b)
+{
+  return a + b;
+}
+static inline double __dsub_rn(double a, double b)
+{
+  return a - b;
+}
+static inline double __dmul_rn(double a, double b)
+{
+  return a * b;
+}
+static inline double __ddiv_rn(double a, double b)
+{
+  return a / b;
+}
+static inline double __dsqrt_rn(double a)
+{
+  return sqrt(a);
+}
+static inline double __fma_rn(double a, double b, double c)
+{
+  return fma(a, b, c);
+}
+static inline float __double2float_rn(double a)
+{
+  return (float)a;
+}
+static inline float __int2float_rn(int a)
+{
+  return (float)a;
+}
+static inline float __uint2float_rn(unsigned a)
+{
+  return (float)a;
+}
+static inline float __ll2float_rn(long long a)
+{
+  return (float)a;
+}
+static inline double __int2double_rn(int a)
+{
+  return (double)a;
+}
+static inline double __ll2double_rn(long long a)
+{
+  return (double)a;
+}
+static inline float rsqrtf(float a)
+{
+  return 1.0f / sqrtf(a);
+}
+static inline double rsqrt(double a)
+{
+  return 1.0 / sqrt(a);
+}
 
 /* as CUDA's: of floats, the one that is no NaN; of integers, in their common type */
 template <class A, class B>

@@ -124,7 +124,7 @@ struct thread {
   uint64_t result;
 };
 
-static struct {
+struct block {
   const char *kernel;
   void (*body)(void *);
   void *argument;
@@ -136,7 +136,8 @@ static struct {
   std::vector<int> ready;
   size_t first_ready;
   std::vector<fiber *> idle;
-} block;
+};
+static struct block &block = *new struct block; /* never destroyed */
 
 static bool any_ready(void)
 {
@@ -226,7 +227,8 @@ uint64_t mt_emulate_warp(const char *what, unsigned mask, mt_emulated_answer *an
 {
   int t = block.now;
   thread *me = &block.threads[(size_t)t];
-  if (!(mask >> t % warpSize & 1)) stop("a warp function whose mask leaves out its caller");
+  if (!(mask >> t % warpSize & 1))
+    stop("a warp function whose mask leaves out its caller");
   me->what = what;
   me->mask = mask;
   me->answer = answer;
@@ -381,7 +383,8 @@ bool mt_emulate_launch(const char *kernel, dim3 blocks, dim3 threads, size_t sha
   blockDim = threads;
   gridDim = blocks;
   void *memory = nullptr;
-  if (posix_memalign(&memory, 128, shared) != 0) stop("no memory for the shared memory");
+  if (posix_memalign(&memory, 128, shared) != 0)
+    stop("no memory for the shared memory");
   mt_emulated_shared = (unsigned char *)memory;
   uint64_t count = (uint64_t)blocks.x * blocks.y * blocks.z;
   for (uint64_t i = 0; i < count; i++) {

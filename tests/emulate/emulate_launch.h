@@ -12,9 +12,9 @@ static inline mt_status mt_emulate_start(const char *kernel, dim3 blocks, dim3 t
              : mt_cuda_error(cudaErrorInvalidConfiguration, kernel, __FILE__, __LINE__);
 }
 
-#define MT_LAUNCH(gpu, kernel, blocks, threads, shared, ...)                            \
-  ((void)(gpu), mt_emulate_start(#kernel, dim3(blocks), dim3(threads), (size_t)(shared), \
-                                 [&]() { kernel(__VA_ARGS__); }))
+#define MT_LAUNCH(gpu, kernel, blocks, threads, shared, ...)           \
+  ((void)(gpu), mt_emulate_start(#kernel, dim3(blocks), dim3(threads), \
+                                 (size_t)(shared), [&]() { kernel(__VA_ARGS__); }))
 #define MT_SHARED(T, name) T *name = reinterpret_cast<T *>(mt_emulated_shared)
 
 template <class F> static inline mt_status mt_gpu_each(mt_gpu *, int64_t n, F each)

@@ -33,9 +33,8 @@ template <class K>
 mt_status mt_gpu_sort_keys(mt_gpu *, int64_t n, K *keys, int low, int high)
 {
   if (n > 0 && high > low)
-    std::stable_sort(keys, keys + n, [=](K a, K b) {
-      return part(a, low, high) < part(b, low, high);
-    });
+    std::stable_sort(keys, keys + n,
+                     [=](K a, K b) { return part(a, low, high) < part(b, low, high); });
   return MT_OK;
 }
 

@@ -81,7 +81,8 @@ static std::vector<int> visible(void)
   while (list != nullptr && *list != '\0') {
     char *end;
     long gpu = strtol(list, &end, 10);
-    if (end == list || gpu < 0 || gpu >= there) break; /* hides the rest, as CUDA does */
+    if (end == list || gpu < 0 || gpu >= there)
+      break; /* hides the rest, as CUDA does */
     gpus.push_back((int)gpu);
     list = *end == ',' ? end + 1 : end;
   }
@@ -490,7 +491,8 @@ cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device)
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute,
                                     void *value)
 {
-  if (attribute == cudaMemPoolAttrReleaseThreshold) pool->threshold = *(uint64_t *)value;
+  if (attribute == cudaMemPoolAttrReleaseThreshold)
+    pool->threshold = *(uint64_t *)value;
   return cudaSuccess;
 }
 
@@ -498,10 +500,15 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
                                     void *value)
 {
   switch (attribute) {
-  case cudaMemPoolAttrReleaseThreshold: *(uint64_t *)value = pool->threshold; break;
+  case cudaMemPoolAttrReleaseThreshold:
+    *(uint64_t *)value = pool->threshold;
+    break;
   case cudaMemPoolAttrReservedMemCurrent:
-  case cudaMemPoolAttrUsedMemCurrent: *(uint64_t *)value = used; break;
-  default: return failed(cudaErrorNotSupported);
+  case cudaMemPoolAttrUsedMemCurrent:
+    *(uint64_t *)value = used;
+    break;
+  default:
+    return failed(cudaErrorNotSupported);
   }
   return cudaSuccess;
 }
