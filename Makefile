@@ -148,6 +148,9 @@ $(BUILD)/%.o: %.c $(CONFIG)
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(COMPILE) -c -o $@ $<
 
+# where make install puts the CUDA backend
+$(BUILD)/src/backend/open.o: override CPPFLAGS += -DMT_LIBDIR='"$(libdir)/metatopics"'
+
 # distances, and positions, are the same bits in every function and with every -march
 $(BUILD)/src/knn/%.o $(BUILD)/src/umap/%.o $(BUILD)/src/hdbscan/%.o \
 	$(BUILD)/src/backend/cpu_%.o: override CFLAGS += -ffp-contract=off

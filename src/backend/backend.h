@@ -105,7 +105,7 @@ typedef struct mt_backend_versions {
 } mt_backend_versions;
 void mt_backend_ask_versions(bool load, mt_backend_versions *versions_out);
 
-/* What metatopics-cuda.so offers: its one symbol, mt_cuda_library. The program refuses one
+/* What metatopics-cuda.so offers: its one symbol, mt_cuda. The program refuses one
  * of another version or interface. */
 enum { MT_CUDA_INTERFACE = 1 }; /* raised when this struct, or mt_backend, changes */
 typedef struct mt_cuda_library {

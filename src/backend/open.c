@@ -64,7 +64,7 @@ static bool load_from(const char *path, mt_reason *why)
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (handle == NULL)
     return explain(why, UNUSABLE, "%s cannot be loaded: %s", path, dlerror());
-  const mt_cuda_library *found = dlsym(handle, "mt_cuda_library");
+  const mt_cuda_library *found = dlsym(handle, "mt_cuda");
   if (found != NULL && found->interface == MT_CUDA_INTERFACE &&
       strcmp(found->version, MT_VERSION) == 0) {
     library = found;

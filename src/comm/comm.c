@@ -10,14 +10,19 @@
 enum { TAG_ALLTOALL = 101, TAG_RING, TAG_GATHER, TAG_PART };
 static const size_t default_max_message = (size_t)1 << 29; /* bytes, below 1 GiB */
 
+void mt_comm_abort(void)
+{
+  MPI_Abort(MPI_COMM_WORLD, 1);
+  abort();
+}
+
 void mt_mpi_abort(const char *call, int code, const char *file, int line)
 {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(code, text, &length);
   mt_fail(MT_ERR_LIBRARY, "%s:%d: %s: %s", file, line, call, text);
-  MPI_Abort(MPI_COMM_WORLD, 1);
-  abort();
+  mt_comm_abort();
 }
 
 static mt_comm comm_of(MPI_Comm mpi)

@@ -25,6 +25,10 @@ typedef struct mt_comm {
 void mt_mpi_abort(const char *call, int code, const char *file, int line)
     __attribute__((noreturn));
 
+/* Ends all ranks at once, with status 1, when nothing can be agreed on any more: after mt_fail
+ * has said why. Not collective. */
+void mt_comm_abort(void) __attribute__((noreturn));
+
 /* Starts MPI (thread level FUNNELED: only the main thread calls MPI). The world. */
 mt_status mt_comm_start(int *argc, char ***argv, mt_comm *world_out);
 void mt_comm_stop(mt_comm *world);
