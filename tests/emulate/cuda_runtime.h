@@ -67,6 +67,7 @@ typedef enum cudaDeviceAttr {
   cudaDevAttrComputeCapabilityMinor = 76,
   cudaDevAttrMemoryPoolsSupported = 115
 } cudaDeviceAttr;
+#define CUDART_VERSION 13000
 cudaError_t cudaRuntimeGetVersion(int *version);
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaGetDeviceCount(int *count);
