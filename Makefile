@@ -57,7 +57,7 @@ LIB_SRC = $(base_SRC) $(comm_SRC) $(deck_SRC) $(store_SRC) $(corpus_SRC) $(lda_S
 	$(knn_SRC) $(umap_SRC) $(hdbscan_SRC) $(backend_SRC) $(report_SRC) $(stage_SRC)
 
 # the CUDA backend, a shared object that the program loads: what it calls is in the program
-cuda_SRC = cuda/primitives.cu
+cuda_SRC = cuda/backend.cu cuda/device.cu cuda/exchange.cu cuda/primitives.cu
 
 # ---- tests: tests/NAME.c, the ranks are in its first comment -------------------------
 TESTS =
@@ -166,17 +166,14 @@ endif
 
 # ---- the CUDA backend ----------------------------------------------------------------
 # float and double as in C: nothing contracted, so that both backends give the same bits
-CUDA_GENCODE ?= -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 \
-	-gencode arch=compute_90,code=compute_90
 NVCCFLAGS = -O3 -lineinfo
 COMPILE_CUDA = $(NVCC) -ccbin $(MPICXX) -std=c++17 $(NVCCFLAGS) $(CUDA_GENCODE) -fmad=false \
-	--extended-lambda --threads 0 -Xcompiler -fPIC,-Wall,-ffp-contract=off -Icuda $(CPPFLAGS) \
-	$(NCCL_CPPFLAGS) -DOMPI_SKIP_MPICXX -MMD -MP
-CUDA_LIBS = -L$(CUDA_HOME)/lib64 $(NCCL_LIBS) -lcublas -lcudart
+	--extended-lambda --threads 0 -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-ffp-contract=off -Icuda \
+	$(CPPFLAGS) $(CUDA_CPPFLAGS) -DMT_CUDA_LEAST=$(CUDA_LEAST) -DOMPI_SKIP_MPICXX -MMD -MP
 cuda_OBJ = $(cuda_SRC:%=$(BUILD)/%.o)
 
 $(BUILD)/metatopics-cuda.so: $(cuda_OBJ) Makefile
-	$(call say,LD,$@)$(MPICXX) -shared $(LDFLAGS) -o $@ $(cuda_OBJ) $(CUDA_LIBS)
+	$(call say,LD,$@)$(NVCC) -ccbin $(MPICXX) -shared -o $@ $(cuda_OBJ) $(CUDA_LIBS)
 
 $(BUILD)/%.cu.o: %.cu $(CONFIG)
 	@mkdir -p $(@D)
@@ -184,12 +181,12 @@ $(BUILD)/%.cu.o: %.cu $(CONFIG)
 
 # the same sources for the CPU, with tests/emulate/ in the place of CUDA, CUB and NCCL
 emulate_SRC = tests/emulate/emulate.cpp tests/emulate/runtime.cpp tests/emulate/cublas.cpp \
-	$(filter-out cuda/primitives.cu cuda/exchange.cu,$(cuda_SRC)) \
-	tests/emulate/primitives.cpp $(wildcard tests/emulate/exchange.cpp)
+	tests/emulate/nccl.cpp tests/emulate/primitives.cpp \
+	$(filter-out cuda/primitives.cu,$(cuda_SRC))
 emulate_OBJ = $(emulate_SRC:%=$(BUILD)/emulated/%.o)
 EMULATED = $(BUILD)/emulated/metatopics-cuda.so
 COMPILE_EMULATED = $(MPICXX) -std=c++17 -Wall -Wextra -DMT_EMULATE -Itests/emulate -Icuda \
-	$(CPPFLAGS) -DOMPI_SKIP_MPICXX $(CFLAGS) -ffp-contract=off -fPIC $(SANITIZE) -MMD -MP
+	$(CPPFLAGS) -DOMPI_SKIP_MPICXX $(CFLAGS) -ffp-contract=off -fPIC -fvisibility=hidden $(SANITIZE) -MMD -MP
 
 $(EMULATED): $(emulate_OBJ) Makefile
 	$(call say,LD,$@)$(MPICXX) -shared $(SANITIZE) $(LDFLAGS) -o $@ $(emulate_OBJ)

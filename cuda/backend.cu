@@ -11,8 +11,8 @@ static mt_status open_device(mt_gpu *gpu, int device)
   MT_CUDA(cudaSetDevice(device));
   gpu->device = device;
   MT_CUDA(cudaFree(nullptr)); /* the context: here, where its error has a name */
-  MT_CUDA(cudaDeviceGetAttribute(&gpu->processors, cudaDevAttrMultiProcessorCount,
-                                 device));
+  MT_CUDA(
+      cudaDeviceGetAttribute(&gpu->processors, cudaDevAttrMultiProcessorCount, device));
   MT_CUDA(cudaStreamCreateWithFlags(&gpu->stream, cudaStreamNonBlocking));
   MT_PASS(mt_gpu_open_pool(device));
   MT_CUBLAS(cublasCreate(&gpu->blas));
@@ -78,6 +78,6 @@ static void ask_versions(mt_backend_versions *out)
 
 extern "C" {
 extern const mt_cuda_library mt_cuda __attribute__((visibility("default")));
-const mt_cuda_library mt_cuda = {MT_CUDA_INTERFACE, MT_VERSION, mt_gpu_find, open_backend,
-                                 ask_versions};
+const mt_cuda_library mt_cuda = {MT_CUDA_INTERFACE, MT_VERSION, mt_gpu_find,
+                                 open_backend, ask_versions};
 }

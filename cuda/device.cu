@@ -29,8 +29,7 @@ static const char *device_name(void)
 mt_status mt_cuda_error(cudaError_t code, const char *call, const char *file, int line)
 {
   cudaGetLastError(); /* forgotten: said once */
-  mt_status status =
-      code == cudaErrorMemoryAllocation ? MT_ERR_MEMORY : MT_ERR_LIBRARY;
+  mt_status status = code == cudaErrorMemoryAllocation ? MT_ERR_MEMORY : MT_ERR_LIBRARY;
   if (current == nullptr)
     return mt_fail(status, "%s:%d: %s: %s (%s)", file, line, call,
                    cudaGetErrorString(code), cudaGetErrorName(code));
@@ -66,9 +65,9 @@ static mt_status memory_limit(int64_t *limit_out)
     end++;
   }
   if (end == text || *end != '\0' || !(value >= 1.0 && value < 9e18))
-    return mt_fail(MT_ERR_INPUT,
-                   "MT_GPU_MEMORY=%s: not a number of bytes (as 4000000000, 512M or 40G)",
-                   text);
+    return mt_fail(
+        MT_ERR_INPUT,
+        "MT_GPU_MEMORY=%s: not a number of bytes (as 4000000000, 512M or 40G)", text);
   *limit_out = (int64_t)value;
   return MT_OK;
 }
@@ -79,7 +78,8 @@ mt_status mt_gpu_measure_memory(mt_gpu *gpu)
   int64_t limit, reserve;
   MT_PASS(memory_limit(&limit));
   MT_CUDA(cudaMemGetInfo(&free_bytes, &total));
-  reserve = (int64_t)(total / 16); /* NCCL, cuBLAS, and what does not fit between blocks */
+  reserve =
+      (int64_t)(total / 16); /* NCCL, cuBLAS, and what does not fit between blocks */
   if (reserve > (int64_t)1 << 30) reserve = (int64_t)1 << 30;
   gpu->memory = (int64_t)free_bytes - reserve;
   if (gpu->memory < 0) gpu->memory = 0;
@@ -99,11 +99,12 @@ mt_status mt_gpu_open_pool(int device)
 
 static mt_status no_memory(const mt_gpu *gpu, int64_t bytes, const char *what)
 {
-  return mt_fail(MT_ERR_MEMORY,
-                 "%s: out of device memory: %s needs %.1f MB; %.1f MB of %.1f MB are in "
-                 "use; more GPUs, or a larger MT_GPU_MEMORY if that is set, give more",
-                 device_name(), what, (double)bytes / 1e6, (double)gpu->used / 1e6,
-                 (double)gpu->memory / 1e6);
+  return mt_fail(
+      MT_ERR_MEMORY,
+      "%s: out of device memory: %s needs %.1f MB; %.1f MB of %.1f MB are in "
+      "use; more GPUs, or a larger MT_GPU_MEMORY if that is set, give more",
+      device_name(), what, (double)bytes / 1e6, (double)gpu->used / 1e6,
+      (double)gpu->memory / 1e6);
 }
 
 /* What lies free in the pool in pieces is given back, and asked for again as a whole. */
@@ -187,7 +188,9 @@ void mt_gpu_find(mt_devices *devices_out, char *why_out, size_t why_size)
   if (code != cudaSuccess || count == 0)
     snprintf(why_out, why_size, "CUDA finds no GPU: %s (CUDA_VISIBLE_DEVICES is %s%s)",
              code != cudaSuccess ? cudaGetErrorString(code) : "none is there",
-             visible == nullptr ? "not set" : visible[0] == '\0' ? "empty" : "",
+             visible == nullptr   ? "not set"
+             : visible[0] == '\0' ? "empty"
+                                  : "",
              visible == nullptr ? "" : visible);
   for (int i = 0; code == cudaSuccess && i < count; i++) {
     if (devices_out->n == MT_MOST_DEVICES) break;

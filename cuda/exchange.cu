@@ -35,8 +35,8 @@ struct mt_exchange {
   cudaEvent_t shifted; /* the ring step */
   double deadline;     /* seconds without progress */
   mt_mark marks[MOST_MARKS];
-  int first, n;        /* of the operations not seen to end: a queue */
-  int64_t ended;       /* how many have been */
+  int first, n;  /* of the operations not seen to end: a queue */
+  int64_t ended; /* how many have been */
   bool counting;
   mt_exchange_cost cost;
 };
@@ -55,7 +55,8 @@ static void give_up(mt_exchange *x, const char *format, ...)
   va_end(arguments);
   const char *what = x->n > 0 ? x->marks[x->first].what : "no operation";
   mt_fail(MT_ERR_LIBRARY,
-          "NCCL, %s, GPU %d of %d (%s, %s): %s; the job ends, run it again to go on from the "
+          "NCCL, %s, GPU %d of %d (%s, %s): %s; the job ends, run it again to go on "
+          "from the "
           "last whole file",
           what, x->team.rank, x->team.size, x->peers[x->team.rank].host, x->id, cause);
   alarm(10); /* kills this process, should one of the next two wait as well */
@@ -66,8 +67,7 @@ static void give_up(mt_exchange *x, const char *format, ...)
 static void require(mt_exchange *x, ncclResult_t code, const char *call)
 {
   if (code != ncclSuccess && code != ncclInProgress)
-    give_up(x, "%s: %s: %s", call, ncclGetErrorString(code),
-            ncclGetLastError(x->nccl));
+    give_up(x, "%s: %s: %s", call, ncclGetErrorString(code), ncclGetLastError(x->nccl));
 }
 #define MT_NCCL(call) require(x, call, #call)
 
@@ -106,7 +106,7 @@ static void retire(mt_exchange *x)
 /* A wait with an end: between looks at what is awaited. */
 typedef struct mt_patience {
   int64_t polls;
-  int64_t ended;   /* operations seen to end at `since` */
+  int64_t ended; /* operations seen to end at `since` */
   double since;
 } mt_patience;
 
@@ -191,8 +191,7 @@ static mt_status begin(mt_gpu *gpu, cudaStream_t stream, const char *what)
 static mt_status end(mt_exchange *x, cudaStream_t stream, int64_t sent)
 {
   settle(x, ncclGroupEnd(), "ncclGroupEnd");
-  MT_CUDA(
-      cudaEventRecord(x->marks[(x->first + x->n - 1) % MOST_MARKS].ended, stream));
+  MT_CUDA(cudaEventRecord(x->marks[(x->first + x->n - 1) % MOST_MARKS].ended, stream));
   if (x->counting) x->cost.bytes += sent;
   return MT_OK;
 }
@@ -245,10 +244,11 @@ static mt_status introduce(mt_exchange *x)
 
 static mt_status nccl_failed(mt_exchange *x, const char *call, ncclResult_t code)
 {
-  return mt_fail(MT_ERR_LIBRARY,
-                 "NCCL on GPU %d of %d (%s, %s): %s: %s: %s (NCCL_DEBUG=INFO tells more)",
-                 x->team.rank, x->team.size, x->peers[x->team.rank].host, x->id, call,
-                 ncclGetErrorString(code), ncclGetLastError(x->nccl));
+  return mt_fail(
+      MT_ERR_LIBRARY,
+      "NCCL on GPU %d of %d (%s, %s): %s: %s: %s (NCCL_DEBUG=INFO tells more)",
+      x->team.rank, x->team.size, x->peers[x->team.rank].host, x->id, call,
+      ncclGetErrorString(code), ncclGetLastError(x->nccl));
 }
 
 static mt_status connect(mt_exchange *x, const ncclUniqueId *id)
@@ -264,11 +264,11 @@ static mt_status connect(mt_exchange *x, const ncclUniqueId *id)
     if (code == ncclSuccess) code = state;
     if (code == ncclSuccess) return MT_OK;
     if (mt_seconds() - start > x->deadline)
-      return mt_fail(MT_ERR_LIBRARY,
-                     "NCCL on GPU %d of %d (%s, %s) has not found the others within %.0f s "
-                     "(MT_GPU_DEADLINE; NCCL_DEBUG=INFO tells more)",
-                     x->team.rank, x->team.size, x->peers[x->team.rank].host, x->id,
-                     x->deadline);
+      return mt_fail(
+          MT_ERR_LIBRARY,
+          "NCCL on GPU %d of %d (%s, %s) has not found the others within %.0f s "
+          "(MT_GPU_DEADLINE; NCCL_DEBUG=INFO tells more)",
+          x->team.rank, x->team.size, x->peers[x->team.rank].host, x->id, x->deadline);
     sched_yield();
   }
   return nccl_failed(x, "ncclCommInitRankConfig", code);
@@ -339,8 +339,9 @@ static mt_status may(const mt_gpu *gpu, const mt_comm *comm)
   if (comm->size == 1 ||
       (x != nullptr && x->nccl != nullptr && comm->mpi == x->team.mpi))
     return MT_OK;
-  return mt_fail(MT_ERR_ARG,
-                 "GPUs exchange data within the team that the backend was started with");
+  return mt_fail(
+      MT_ERR_ARG,
+      "GPUs exchange data within the team that the backend was started with");
 }
 
 mt_status mt_gpu_allgather_blocks(mt_gpu *gpu, const mt_comm *comm,
@@ -375,8 +376,8 @@ mt_status mt_gpu_allgather_rows(mt_gpu *gpu, const mt_comm *comm, int64_t n,
   int64_t block = n / comm->size * row_bytes;
   if (n % comm->size == 0) {
     MT_PASS(begin(gpu, gpu->stream, "gathering rows"));
-    MT_NCCL(ncclAllGather((char *)buf + comm->rank * block, buf, (size_t)block, ncclInt8,
-                          x->nccl, gpu->stream));
+    MT_NCCL(ncclAllGather((char *)buf + comm->rank * block, buf, (size_t)block,
+                          ncclInt8, x->nccl, gpu->stream));
     return end(x, gpu->stream, block * (comm->size - 1));
   }
   int64_t *first = (int64_t *)calloc((size_t)comm->size + 1, sizeof *first);
@@ -395,8 +396,7 @@ static mt_status reduce(mt_gpu *gpu, const mt_comm *comm, int64_t n, void *value
   if (comm->size == 1 || n == 0) return MT_OK;
   mt_exchange *x = gpu->exchange;
   MT_PASS(begin(gpu, gpu->stream, "reducing"));
-  MT_NCCL(
-      ncclAllReduce(values, values, (size_t)n, type, op, x->nccl, gpu->stream));
+  MT_NCCL(ncclAllReduce(values, values, (size_t)n, type, op, x->nccl, gpu->stream));
   return end(x, gpu->stream, 8 * n * 2 * (comm->size - 1) / comm->size);
 }
 

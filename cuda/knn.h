@@ -11,20 +11,21 @@
 /* 0: as the data and the memory allow. The same on all ranks. They change the speed and the
  * memory, never the result. */
 typedef struct mt_gpu_knn_sizes {
-  int64_t tile;   /* rows of a block of products */
-  int64_t keep;   /* candidates that a row keeps, at least k */
-  int64_t room;   /* candidates that a row's list holds before it is cut to keep */
-  int64_t again;  /* candidates that a row may have when it is searched again */
-  int64_t panel;  /* columns that the tensor cores add up before a float takes the sum */
-  int64_t stream; /* rows of a block that is read while the GPU works; 0: none if all fit */
+  int64_t tile;  /* rows of a block of products */
+  int64_t keep;  /* candidates that a row keeps, at least k */
+  int64_t room;  /* candidates that a row's list holds before it is cut to keep */
+  int64_t again; /* candidates that a row may have when it is searched again */
+  int64_t panel; /* columns that the tensor cores add up before a float takes the sum */
+  int64_t
+      stream; /* rows of a block that is read while the GPU works; 0: none if all fit */
 } mt_gpu_knn_sizes;
 
 /* What it cost this GPU. */
 typedef struct mt_gpu_knn_cost {
-  int64_t exact;          /* distances computed in double */
-  int64_t again;          /* rows that were searched again, knowing their k-th distance */
-  int64_t with_double;    /* rows of these that needed products in double */
-  int64_t brute;          /* rows whose distances were all computed */
+  int64_t exact;       /* distances computed in double */
+  int64_t again;       /* rows that were searched again, knowing their k-th distance */
+  int64_t with_double; /* rows of these that needed products in double */
+  int64_t brute;       /* rows whose distances were all computed */
   int64_t streamed_bytes; /* read from the host after the first time */
   /* seconds, by CUDA events: looking at the rows; rounding them; products and selection;
    * distances in double; all that is done again */

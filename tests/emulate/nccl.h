@@ -5,7 +5,10 @@
 #include <cuda_runtime.h>
 
 #define NCCL_VERSION_CODE 22809
-#define NCCL_CONFIG_INITIALIZER {1}
+#define NCCL_CONFIG_INITIALIZER \
+  {                             \
+    1                           \
+  }
 
 typedef enum ncclResult_t {
   ncclSuccess = 0,
