@@ -1,9 +1,9 @@
-/* RANKS 2
+/* RANKS 2   EMULATED 2
  * SECONDS 200
  * Every stage with one fault in it: memory, reading and writing fail, at each place in the
  * code in turn, on one rank. All ranks must come back with the same status, without a file
  * half written; with the sanitizers, without a leak. The Makefile wraps the functions. */
-#include "test.h"
+#include "backend.h"
 
 #include "base/memory.h"
 #include "deck/deck.h"
@@ -121,8 +121,10 @@ static int begin(void **state)
   set("lda.max_iter", "2");
   set("knn.n_neighbors", "5");
   set("umap.n_epochs", "5");
-  run = (mt_run){.parameters = &parameters, .out = folder, .force = true};
-  if (mt_backend_cpu(&run.backend) != MT_OK) return -1;
+  run = (mt_run){.parameters = &parameters,
+                 .out = folder,
+                 .backend = mt_test_backend,
+                 .force = true};
   setenv("PATH", "/nonexistent",
          1); /* no gnuplot: the map's script and data are enough */
   mt_barrier(&mt_test_world);
@@ -136,7 +138,6 @@ static int end(void **state)
   mt_barrier(&mt_test_world);
   snprintf(command, sizeof command, "/bin/rm -rf '%s'", folder);
   mt_parameters_destroy(&parameters);
-  run.backend->close(run.backend);
   return mt_test_world.rank == 0 && system(command) != 0 ? -1 : 0;
 }
 
@@ -227,4 +228,4 @@ static void test_stages(void **state)
 
 static const struct CMUnitTest tests[] = {cmocka_unit_test(test_stages)};
 
-MT_TEST_MAIN_AROUND(tests, begin, end)
+MT_TEST_BACKEND_MAIN_AROUND(tests, begin, end)

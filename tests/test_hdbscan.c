@@ -1,9 +1,8 @@
-/* RANKS 1 2 3 4 7
+/* RANKS 1 2 3 4 7   EMULATED 1 2 3:2
  * HDBSCAN against the Python package's clusters (tests/data/hdbscan.txt, made by
  * tools/reference/hdbscan.py), the spanning tree against brute force, the same bits from any
  * number of ranks and threads, and input that breaks others. */
-#include "test.h"
-#include "backend/backend.h"
+#include "backend.h"
 #include "backend/cpu_kdtree.h"
 #include "base/memory.h"
 #include "hdbscan/hdbscan.h"
@@ -17,7 +16,6 @@
 
 static const mt_stream fixture_stream =
     (mt_stream)9001; /* also in tools/reference/hdbscan.py */
-static mt_backend cpu = {.name = "cpu", .spanning_tree = mt_cpu_spanning_tree};
 
 /* A data set of the file: how its points are drawn, the options, what the package said. */
 typedef struct set {
@@ -229,8 +227,9 @@ static void compare_set(const set *s)
 {
   float *points = points_of(s);
   mt_clusters found = {0};
-  assert_int_equal(
-      mt_hdbscan(&cpu, &mt_test_world, &s->options, s->n, s->d, points, &found), MT_OK);
+  assert_int_equal(mt_hdbscan(mt_test_backend, &mt_test_world, &s->options, s->n, s->d,
+                              points, &found),
+                   MT_OK);
   int32_t *name = zeros(s->n_clusters, sizeof *name);
   double *persistence = zeros(s->n_clusters, sizeof *persistence);
   compare_labels(s, &found, name);
@@ -264,9 +263,9 @@ static void compare_trees(const mt_hdbscan_options *options, int64_t n, int64_t 
   mt_edge *tree = zeros(n, sizeof *tree), *ref = zeros(n, sizeof *ref);
   double *core = zeros(n, sizeof *core), *core_ref = zeros(n, sizeof *core_ref);
   double *weight = zeros(n, sizeof *weight), *weight_ref = zeros(n, sizeof *weight_ref);
-  assert_int_equal(
-      mt_cpu_spanning_tree(&cpu, &mt_test_world, options, n, d, points, tree, core),
-      MT_OK);
+  assert_int_equal(mt_test_backend->spanning_tree(mt_test_backend, &mt_test_world,
+                                                  options, n, d, points, tree, core),
+                   MT_OK);
   if (mt_test_world.rank == 0) {
     mt_merge *merges = zeros(n, sizeof *merges); /* a tree, and sorted */
     assert_int_equal(mt_spanning_tree_ref(options, n, d, points, ref, core_ref), MT_OK);
@@ -353,13 +352,15 @@ static void check_same_bits(const mt_hdbscan_options *options, int64_t n, int64_
   mt_clusters alone = {0}, found = {0};
   int threads = omp_get_max_threads();
   omp_set_num_threads(1);
-  assert_int_equal(mt_hdbscan(&cpu, &self, options, n, d, points, &alone), MT_OK);
+  assert_int_equal(mt_hdbscan(mt_test_cpu, &self, options, n, d, points, &alone),
+                   MT_OK);
   /* threads that wait for one another crowd the cores: few of them beside ranks */
   int most = mt_test_world.size == 1 ? 3 : mt_test_world.size == 2 && n <= 300 ? 2 : 1;
   for (int t = 1; t <= most; t++) {
     omp_set_num_threads(t);
-    assert_int_equal(mt_hdbscan(&cpu, &mt_test_world, options, n, d, points, &found),
-                     MT_OK);
+    assert_int_equal(
+        mt_hdbscan(mt_test_backend, &mt_test_world, options, n, d, points, &found),
+        MT_OK);
     assert_same_clusters(&found, &alone);
     mt_clusters_destroy(&found);
   }
@@ -415,8 +416,9 @@ static void test_hardly_any_points(void **state)
       mt_hdbscan_options options = plain;
       mt_clusters found = {0};
       options.allow_single_cluster = single != 0;
-      assert_int_equal(mt_hdbscan(&cpu, &mt_test_world, &options, n, 2, points, &found),
-                       MT_OK);
+      assert_int_equal(
+          mt_hdbscan(mt_test_backend, &mt_test_world, &options, n, 2, points, &found),
+          MT_OK);
       assert_int_equal(found.n, n);
       assert_int_equal(found.tree.n_rows, n < 2 ? 0 : n);
       assert_all_noise(&found);
@@ -435,8 +437,9 @@ static void test_identical_points(void **state)
     mt_clusters found = {0};
     options.allow_single_cluster = single != 0;
     for (int64_t i = 0; i < n; i++) points[i] = 3.25f;
-    assert_int_equal(mt_hdbscan(&cpu, &mt_test_world, &options, n, 1, points, &found),
-                     MT_OK);
+    assert_int_equal(
+        mt_hdbscan(mt_test_backend, &mt_test_world, &options, n, 1, points, &found),
+        MT_OK);
     assert_sane(&found);
     if (single == 0) assert_all_noise(&found);
     for (int64_t i = 0; i < n && single == 1; i++) assert_int_equal(found.labels[i], 0);
@@ -462,8 +465,9 @@ static void test_many_duplicates(void **state)
                        : (float)(10.0 * mt_random_unit(7, MT_STREAM_TEST,
                                                        (uint64_t)(i * D + t), 0));
   compare_trees(&options, N, D, points);
-  assert_int_equal(mt_hdbscan(&cpu, &mt_test_world, &options, N, D, points, &found),
-                   MT_OK);
+  assert_int_equal(
+      mt_hdbscan(mt_test_backend, &mt_test_world, &options, N, D, points, &found),
+      MT_OK);
   assert_sane(&found);
   assert_true(found.labels[0] >= 0 && found.labels[1] >= 0 &&
               found.labels[0] != found.labels[1]);
@@ -489,7 +493,8 @@ static void test_long_chain(void **state)
   small = usual;
   small.rlim_cur = 256 << 10;
   assert_int_equal(setrlimit(RLIMIT_STACK, &small), 0);
-  mt_status status = mt_hdbscan(&cpu, &mt_test_world, &plain, n, 1, points, &found);
+  mt_status status =
+      mt_hdbscan(mt_test_backend, &mt_test_world, &plain, n, 1, points, &found);
   setrlimit(RLIMIT_STACK, &usual);
   assert_int_equal(status, MT_OK);
   assert_sane(&found);
@@ -509,15 +514,18 @@ static void test_wrong_arguments(void **state)
   mt_edge cycle[] = {{0, 1, 1.0}, {1, 2, 1.0}, {0, 2, 2.0}},
           mixed[] = {{0, 1, 2.0}, {1, 2, 1.0}};
   mt_log_setup(1, 2, MT_LOG_ERROR); /* these are expected */
-  assert_int_equal(mt_hdbscan(&cpu, &mt_test_world, &plain, 7, 1, points, &found),
-                   MT_ERR_INPUT);
+  assert_int_equal(
+      mt_hdbscan(mt_test_backend, &mt_test_world, &plain, 7, 1, points, &found),
+      MT_ERR_INPUT);
   points[2] = INFINITY;
-  assert_int_equal(mt_hdbscan(&cpu, &mt_test_world, &plain, 7, 1, points, &found),
-                   MT_ERR_INPUT);
+  assert_int_equal(
+      mt_hdbscan(mt_test_backend, &mt_test_world, &plain, 7, 1, points, &found),
+      MT_ERR_INPUT);
   options.min_cluster_size = 1;
   points[2] = 3.0f;
-  assert_int_equal(mt_hdbscan(&cpu, &mt_test_world, &options, 7, 1, points, &found),
-                   MT_ERR_ARG);
+  assert_int_equal(
+      mt_hdbscan(mt_test_backend, &mt_test_world, &options, 7, 1, points, &found),
+      MT_ERR_ARG);
   assert_int_equal(mt_clusters_find(&plain, 4, cycle, &found), MT_ERR_ARG);
   assert_int_equal(mt_clusters_find(&plain, 3, mixed, &found), MT_ERR_ARG);
   assert_null(found.labels);
@@ -550,4 +558,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_lambda_of_zero),
 };
 
-MT_TEST_MAIN_AROUND(tests, read_sets, free_sets)
+MT_TEST_BACKEND_MAIN_AROUND(tests, read_sets, free_sets)

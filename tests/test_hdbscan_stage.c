@@ -1,7 +1,6 @@
-/* RANKS 1 2 3 4 7
+/* RANKS 1 2 3 4 7   EMULATED 1 2 3:2
  * The hdbscan stage: an embedding in umap.h5 becomes hdbscan.h5, whatever its size. */
-#include "test.h"
-#include "backend/backend.h"
+#include "backend.h"
 #include "base/memory.h"
 #include "deck/deck.h"
 #include "hdbscan/hdbscan.h"
@@ -16,7 +15,6 @@
 
 static char folder[64]; /* of this test, the same on all ranks */
 static mt_parameters parameters;
-static mt_backend cpu = {.name = "cpu", .spanning_tree = mt_cpu_spanning_tree};
 
 static int set_up(void **state)
 {
@@ -114,7 +112,7 @@ static void compare_file(const char *path, const mt_clusters *want)
 static void check_stage(int64_t n, int64_t clusters_wanted)
 {
   mt_comm self = mt_comm_self();
-  mt_run run = {.parameters = &parameters, .out = folder, .backend = &cpu};
+  mt_run run = {.parameters = &parameters, .out = folder, .backend = mt_test_backend};
   mt_stage_result result = {.rows = -1};
   mt_clusters want = {0};
   mt_fingerprint embedding = {"0123456789abcdef0123456789abcdef"};
@@ -126,8 +124,8 @@ static void check_stage(int64_t n, int64_t clusters_wanted)
   mt_fingerprint made_by = fingerprint_now(&run);
   assert_int_equal(mt_stage_hdbscan.work(&mt_test_world, &run, &made_by, &result),
                    MT_OK);
-  assert_int_equal(mt_hdbscan(&cpu, &self, &parameters.hdbscan, n, 2, points, &want),
-                   MT_OK);
+  assert_int_equal(
+      mt_hdbscan(mt_test_cpu, &self, &parameters.hdbscan, n, 2, points, &want), MT_OK);
   assert_int_equal(want.n_clusters, clusters_wanted);
   compare_file(path, &want);
   mt_fingerprint stored = mt_store_fingerprint(path);
@@ -165,7 +163,7 @@ static void test_all_noise(void **state)
 static void test_fingerprint(void **state)
 {
   (void)state;
-  mt_run run = {.parameters = &parameters, .out = folder, .backend = &cpu};
+  mt_run run = {.parameters = &parameters, .out = folder, .backend = mt_test_backend};
   mt_fingerprint first = fingerprint_now(&run), again = fingerprint_now(&run);
   assert_true(mt_fingerprint_equal(&first, &again));
   parameters.hdbscan.min_samples++;
@@ -186,7 +184,7 @@ static void test_fingerprint(void **state)
 static void test_bad_embedding(void **state)
 {
   (void)state;
-  mt_run run = {.parameters = &parameters, .out = folder, .backend = &cpu};
+  mt_run run = {.parameters = &parameters, .out = folder, .backend = mt_test_backend};
   mt_stage_result result = {0};
   mt_fingerprint made_by = {"0123456789abcdef0123456789abcdef"};
   char *path = mt_path_join(folder, mt_stage_hdbscan.file);
@@ -212,4 +210,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_bad_embedding),
 };
 
-MT_TEST_MAIN_AROUND(tests, set_up, tear_down)
+MT_TEST_BACKEND_MAIN_AROUND(tests, set_up, tear_down)

@@ -1,6 +1,6 @@
-/* RANKS 1 2 3 4 7
- * Nearest neighbours: the CPU backend against the brute force in double. */
-#include "test.h"
+/* RANKS 1 2 3 4 7   EMULATED 1 2 3:2
+ * Nearest neighbours: a backend against the brute force in double. */
+#include "backend.h"
 
 #include "backend/cpu_knn.h"
 #include "base/hash.h"
@@ -70,6 +70,18 @@ static void copy_row(data *out, int64_t from, int64_t to)
          (size_t)out->d * sizeof(float));
 }
 
+/* Of this rank's rows; the sizes are the CPU's to choose. */
+static mt_status search(mt_metric metric, int64_t k, const mt_rows *rows,
+                        const mt_cpu_knn_sizes *sizes, int64_t *indices,
+                        float *distances, mt_cpu_knn_cost *cost)
+{
+  if (mt_test_on_gpus())
+    return mt_test_backend->knn(mt_test_backend, &mt_test_world, metric, k, rows,
+                                indices, distances);
+  return mt_cpu_knn_sized(&mt_test_world, metric, k, rows, sizes, indices, distances,
+                          cost);
+}
+
 /* The result of this rank's rows for given sizes and threads. */
 typedef struct found {
   int64_t local, k, *indices;
@@ -88,8 +100,7 @@ static found find(const data *in, mt_metric metric, int64_t k, mt_cpu_knn_sizes 
   assert_int_equal(mt_memory_new(f.local * k, 4, "distances", (void **)&f.distances),
                    MT_OK);
   omp_set_num_threads(threads);
-  assert_int_equal(mt_cpu_knn_sized(&mt_test_world, metric, k, &rows, &sizes, f.indices,
-                                    f.distances, &f.cost),
+  assert_int_equal(search(metric, k, &rows, &sizes, f.indices, f.distances, &f.cost),
                    MT_OK);
   return f;
 }
@@ -313,6 +324,7 @@ static void test_scikit_learn(void **state)
 static void test_cost(void **state)
 {
   (void)state;
+  if (mt_test_on_gpus()) skip();
   enum { K = 5 };
   data in;
   new_data(&in, "cost", 400, 50);
@@ -381,8 +393,7 @@ static void test_bad_rows(void **state)
       in.rows[where * in.d + where % in.d] = bad[b];
       mt_rows rows = mt_rows_memory(in.n, in.d, in.rows);
       for (int metric = 0; metric < 3; metric++)
-        assert_int_equal(mt_cpu_knn_sized(&mt_test_world, metric, 2, &rows, &sizes,
-                                          indices, distances, NULL),
+        assert_int_equal(search(metric, 2, &rows, &sizes, indices, distances, NULL),
                          b < 3 || metric == MT_METRIC_HELLINGER ? MT_ERR_INPUT : MT_OK);
       free(in.rows);
     }
@@ -390,9 +401,9 @@ static void test_bad_rows(void **state)
   new_data(&in, "k", 3, 2);
   mt_rows rows = mt_rows_memory(in.n, in.d, in.rows);
   for (int64_t k = 0; k < 5; k++)
-    assert_int_equal(mt_cpu_knn_sized(&mt_test_world, MT_METRIC_COSINE, k, &rows,
-                                      &sizes, indices, distances, NULL),
-                     k == 1 || k == 2 ? MT_OK : MT_ERR_ARG);
+    assert_int_equal(
+        search(MT_METRIC_COSINE, k, &rows, &sizes, indices, distances, NULL),
+        k == 1 || k == 2 ? MT_OK : MT_ERR_ARG);
   free(in.rows);
   restore(errors);
 }
@@ -412,8 +423,7 @@ static void test_read_error(void **state)
   mt_cpu_knn_sizes sizes = {4, 3, 2};
   int64_t indices[20 * 2];
   float distances[20 * 2];
-  assert_int_equal(mt_cpu_knn_sized(&mt_test_world, MT_METRIC_COSINE, 2, &rows, &sizes,
-                                    indices, distances, NULL),
+  assert_int_equal(search(MT_METRIC_COSINE, 2, &rows, &sizes, indices, distances, NULL),
                    MT_ERR_IO);
 }
 
@@ -502,10 +512,9 @@ static void test_stage(void **state)
   if (mt_test_world.rank == 0) assert_non_null(mkdtemp(folder));
   mt_bcast(&mt_test_world, 0, sizeof folder, folder);
   snprintf(path, sizeof path, "%s/knn.h5", folder);
-  mt_backend be = {.name = "cpu", .knn = mt_cpu_knn};
   mt_parameters parameters = {0};
   assert_int_equal(mt_parameters_default(&parameters), MT_OK);
-  mt_run run = {.parameters = &parameters, .out = folder, .backend = &be};
+  mt_run run = {.parameters = &parameters, .out = folder, .backend = mt_test_backend};
   data in;
   for (int s = 0; s < 5; s++) {
     new_data(&in, "stored", sizes[s], 33);
@@ -550,4 +559,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_stage),
 };
 
-MT_TEST_MAIN(tests)
+MT_TEST_BACKEND_MAIN(tests)

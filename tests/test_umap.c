@@ -1,7 +1,7 @@
-/* RANKS 1 2 3 4 7
+/* RANKS 1 2 3 4 7   EMULATED 1 2 3:2
  * UMAP: the graph, the curve and the quality against umap-learn, eigenvectors against
  * LAPACK, epochs against plain loops; the same bits for any number of ranks and threads. */
-#include "test.h"
+#include "backend.h"
 
 #include "base/memory.h"
 #include "base/stop.h"
@@ -21,11 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static mt_backend be = {.name = "cpu",
-                        .umap_graph = mt_cpu_umap_graph,
-                        .umap_start = mt_cpu_umap_start,
-                        .umap_epochs = mt_cpu_umap_epochs};
 
 static const mt_umap_options usual = {.n_components = 2,
                                       .min_dist = 0.1,
@@ -103,17 +98,24 @@ static points blobs(int64_t n, int64_t d, int64_t parts, double apart, int64_t k
   return p;
 }
 
-static mt_status lay_out(const mt_comm *comm, const mt_umap_options *options,
-                         const points *p, float *positions, mt_umap_result *result)
+static mt_status lay_out_by(mt_backend *be, const mt_comm *comm,
+                            const mt_umap_options *options, const points *p,
+                            float *positions, mt_umap_result *result)
 {
   mt_rows rows = mt_rows_memory(p->n, p->d, p->rows);
   int64_t first = mt_part_first(p->n, comm->size, comm->rank);
-  return mt_umap_layout(&be, comm, options, MT_METRIC_EUCLIDEAN, p->k,
+  return mt_umap_layout(be, comm, options, MT_METRIC_EUCLIDEAN, p->k,
                         p->indices + first * p->k, p->distances + first * p->k, &rows,
                         positions, result);
 }
 
-/* A layout over all ranks: finite, and the bits of one rank with three threads. */
+static mt_status lay_out(const mt_umap_options *options, const points *p,
+                         float *positions, mt_umap_result *result)
+{
+  return lay_out_by(mt_test_backend, &mt_test_world, options, p, positions, result);
+}
+
+/* A layout over all ranks: finite, and the bits of one rank of CPU with three threads. */
 static mt_umap_result check_layout(const mt_umap_options *options, const points *p,
                                    float **positions_out)
 {
@@ -122,9 +124,9 @@ static mt_umap_result check_layout(const mt_umap_options *options, const points 
   size_t size = (size_t)(p->n * options->n_components);
   float *all = calloc(size + 1, sizeof *all), *one = calloc(size + 1, sizeof *one);
   int threads = omp_get_max_threads();
-  assert_int_equal(lay_out(&mt_test_world, options, p, all, &result), MT_OK);
+  assert_int_equal(lay_out(options, p, all, &result), MT_OK);
   omp_set_num_threads(3);
-  assert_int_equal(lay_out(&self, options, p, one, &alone), MT_OK);
+  assert_int_equal(lay_out_by(mt_test_cpu, &self, options, p, one, &alone), MT_OK);
   omp_set_num_threads(threads);
   for (size_t at = 0; at < size; at++) assert_true(isfinite(all[at]));
   assert_memory_equal(all, one, size * sizeof *all);
@@ -188,9 +190,9 @@ static float *make_graph(const mt_umap_options *options, const points *p,
                          mt_graph *graph)
 {
   int64_t first = mt_part_first(p->n, mt_test_world.size, mt_test_world.rank);
-  assert_int_equal(mt_cpu_umap_graph(&be, &mt_test_world, options, p->n, p->k,
-                                     p->indices + first * p->k,
-                                     p->distances + first * p->k, graph),
+  assert_int_equal(mt_test_backend->umap_graph(mt_test_backend, &mt_test_world, options,
+                                               p->n, p->k, p->indices + first * p->k,
+                                               p->distances + first * p->k, graph),
                    MT_OK);
   return dense_graph(graph);
 }
@@ -284,12 +286,12 @@ static double furthest(int64_t n, const float *positions)
   return most;
 }
 
-/* Means over five seeds, not below umap-learn's by more than 0.01. On one rank: others give
- * the same bits (test_same_bits). */
+/* Means over five seeds, not below umap-learn's by more than 0.01. On one rank of CPU: others
+ * give the same bits (test_same_bits). */
 static void test_quality(void **state)
 {
   (void)state;
-  if (mt_test_world.size > 1) skip();
+  if (mt_test_world.size > 1 || mt_test_on_gpus()) skip();
   FILE *file = open_fixture("umap-quality.txt");
   long long n, d;
   double expected[3];
@@ -308,8 +310,7 @@ static void test_quality(void **state)
       mt_umap_options options = usual;
       mt_umap_result result;
       options.random_state = seed;
-      assert_int_equal(lay_out(&mt_test_world, &options, &p, positions, &result),
-                       MT_OK);
+      assert_int_equal(lay_out(&options, &p, positions, &result), MT_OK);
       quality(&p, positions, one);
       for (int q = 0; q < 2; q++) mean[q] += one[q] / 5.0;
       most = fmax(most, furthest(n, positions));
@@ -367,15 +368,12 @@ static void test_bad_neighbors(void **state)
   mt_umap_result result;
   mt_log_replicated(true);
   p.indices[5] = 20;
-  assert_int_equal(lay_out(&mt_test_world, &usual, &p, positions, &result),
-                   MT_ERR_INPUT);
+  assert_int_equal(lay_out(&usual, &p, positions, &result), MT_ERR_INPUT);
   p.indices[5] = 5 / 3; /* itself */
-  assert_int_equal(lay_out(&mt_test_world, &usual, &p, positions, &result),
-                   MT_ERR_INPUT);
+  assert_int_equal(lay_out(&usual, &p, positions, &result), MT_ERR_INPUT);
   p.indices[5] = 0;
   p.distances[50] = NAN;
-  assert_int_equal(lay_out(&mt_test_world, &usual, &p, positions, &result),
-                   MT_ERR_INPUT);
+  assert_int_equal(lay_out(&usual, &p, positions, &result), MT_ERR_INPUT);
   mt_log_replicated(false);
   points_free(&p);
 }
@@ -446,7 +444,8 @@ static void test_epochs(void **state)
     assert_int_equal(mt_graph_prune(&mt_test_world, options.n_epochs, &graph), MT_OK);
     float *weights = dense_graph(&graph);
     assert_int_equal(mt_umap_epochs_ref(&options, p.n, weights, expected), MT_OK);
-    assert_int_equal(mt_cpu_umap_epochs(&be, &mt_test_world, &options, &graph, found),
+    assert_int_equal(mt_test_backend->umap_epochs(mt_test_backend, &mt_test_world,
+                                                  &options, &graph, found),
                      MT_OK);
     MT_TEST_CLOSE(found, expected, p.n * dims, 1e-3, 1e-3);
     mt_graph_destroy(&graph);
@@ -768,13 +767,12 @@ static void test_stage(void **state)
   assert_int_equal(mt_parameters_default(&parameters), MT_OK);
   assert_int_equal(mt_parameters_set(&parameters, "knn.metric=euclidean"), MT_OK);
   assert_int_equal(mt_parameters_set(&parameters, "umap.n_epochs=20"), MT_OK);
-  mt_run run = {.parameters = &parameters, .out = folder, .backend = &be};
+  mt_run run = {.parameters = &parameters, .out = folder, .backend = mt_test_backend};
   write_inputs(folder, &p);
   assert_int_equal(mt_stage_umap.fingerprint(&run, &made_by), MT_OK);
   assert_int_equal(mt_stage_umap.work(&mt_test_world, &run, &made_by, &result), MT_OK);
   assert_int_equal(result.rows, p.n);
-  assert_int_equal(lay_out(&mt_test_world, &parameters.umap, &p, expected, &outcome),
-                   MT_OK);
+  assert_int_equal(lay_out(&parameters.umap, &p, expected, &outcome), MT_OK);
   snprintf(path, sizeof path, "%s/umap.h5", folder);
   assert_int_equal(mt_store_open(path, &file), MT_OK);
   assert_int_equal(mt_store_read(file, "/embedding", MT_FLOAT32, 0, p.n, found), MT_OK);
@@ -813,7 +811,7 @@ static void test_stop(void **state)
   mt_umap_result result;
   mt_stop_install();
   if (mt_test_world.rank == mt_test_world.size - 1) raise(SIGTERM);
-  assert_int_equal(lay_out(&mt_test_world, &usual, &p, positions, &result), MT_STOPPED);
+  assert_int_equal(lay_out(&usual, &p, positions, &result), MT_STOPPED);
   points_free(&p);
 }
 
@@ -830,4 +828,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_stage),         cmocka_unit_test(test_stop),
 };
 
-MT_TEST_MAIN(tests)
+MT_TEST_BACKEND_MAIN(tests)
