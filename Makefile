@@ -276,6 +276,28 @@ $(BUILD)/bench/%: $(BUILD)/tools/bench/%.o $(LIB)
 bench-hdbscan: $(BUILD)/bench/bench_hdbscan
 	mpirun -n $(BENCH_RANKS) $<
 
+# the stages on GPUs, one process each: all that are visible; for the emulator too
+bench_gpu_SRC = tools/bench/bench_gpu.cu tools/bench/gpu_measure.cu tools/bench/gpu_limits.cu \
+	tools/bench/gpu_points.cu tools/bench/gpu_knn.cu tools/bench/gpu_umap.cu \
+	tools/bench/gpu_hdbscan.cu tools/bench/gpu_check.cu
+bench_gpu_OBJ = $(patsubst %,$(BUILD)/tools/bench/%.o,gpu_table gpu_trust)
+BENCH_GPU = $(BUILD)/bench/bench_gpu
+$(BENCH_GPU): $(bench_gpu_SRC:%=$(BUILD)/%.o) $(bench_gpu_OBJ) $(cuda_OBJ) $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(NVCC) -ccbin $(MPICXX) -Xcompiler $(OPENMP) -o $@ $^ $(CUDA_LIBS) $(LIBS)
+
+$(BUILD)/emulated/bench_gpu: $(bench_gpu_SRC:%=$(BUILD)/emulated/%.o) $(bench_gpu_OBJ) \
+	$(emulate_OBJ) $(KEEP_LOADED) $(LIB)
+	$(call say,LD,$@)$(MPICXX) $(OPENMP) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+NEEDS_CUDA = $(if $(filter yes,$(CUDA_FOUND)),,$(error no CUDA and NCCL: see what ./configure says))
+bench-gpu: $(if $(filter yes,$(CUDA_FOUND)),$(BENCH_GPU))
+	$(NEEDS_CUDA)@gpus=$$($(BENCH_GPU) --count) && tools/mpirun -n $$gpus $(BENCH_GPU) $(BENCH_GPU_OPTIONS)
+
+STAGE = knn
+profile-gpu: $(if $(filter yes,$(CUDA_FOUND)),$(BENCH_GPU))
+	$(NEEDS_CUDA)@tools/bench/profile_gpu $(BENCH_GPU) $(STAGE)
+
 # exact neighbours beside sgemm and, where PYTHON has it, scikit-learn; files in BENCH_ROWS
 PYTHON = python3
 KNN_ROWS = 5000
@@ -355,6 +377,9 @@ help:
 	@echo "make bench-lda        LDA fits beside scikit-learn's, one core each"
 	@echo "make bench-knn        seconds of the exact neighbours beside sgemm and scikit-learn"
 	@echo "make bench-hdbscan    seconds of HDBSCAN by part, up to 1,000,000 points"
+	@echo "make bench-gpu        kNN, UMAP and HDBSCAN on 1 to all GPUs, held against the machine's limits"
+	@echo "                BENCH_GPU_OPTIONS=\"--help\""
+	@echo "make profile-gpu      hardware counters of a stage's kernels, by ncu: STAGE=knn, umap or hdbscan"
 	@echo "make format     lay out the sources; make check-format: only compare"
 	@echo "make compare-umap     UMAP and umap-learn side by side (RUNS=\"folder ...\": on their topics)"
 	@echo "make dist       metatopics-VERSION.tar.gz; make clean, make distclean"
@@ -367,6 +392,6 @@ distclean: clean
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 .PHONY: all tests fuzzers deps demo check check-sanitize check-valgrind fuzz format \
-	check-format install uninstall dist help clean distclean bench-hdbscan bench-knn bench-lda \
-	compare-umap
+	check-format install uninstall dist help clean distclean bench-gpu bench-hdbscan bench-knn bench-lda \
+	compare-umap profile-gpu
 .SECONDARY:

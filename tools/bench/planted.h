@@ -174,15 +174,18 @@ static inline mt_scatter mt_scatter_default(int64_t n, int64_t n_dimensions)
   mt_scatter s = {.seed = 1,
                   .n_dimensions = n_dimensions,
                   .n_clusters = 4,
+                  .side = 0.0f,
                   .narrow = 0.02f,
                   .wide = 1.5f,
                   .anywhere = 0.05f};
   while (s.n_clusters * s.n_clusters < n) s.n_clusters++;
-  s.side = 2.0f;
-  for (int64_t volume = 1; volume < s.n_clusters; s.side += 2.0f) {
-    volume = 1; /* a cell of side 2 for each cluster */
-    for (int64_t t = 0; t < n_dimensions; t++) volume *= (int64_t)s.side / 2;
-  }
+  int64_t cells = 1, volume; /* a cell of side 2 for each cluster */
+  do {
+    cells++;
+    volume = 1;
+    for (int64_t t = 0; t < n_dimensions; t++) volume *= cells;
+  } while (volume < s.n_clusters);
+  s.side = 2.0f * (float)cells;
   return s;
 }
 

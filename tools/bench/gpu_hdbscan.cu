@@ -1,0 +1,146 @@
+#include <vector>
+
+#include "gpu_bench.h"
+#include "hdbscan.h"
+
+extern "C" {
+#include "hdbscan/hdbscan.h"
+}
+
+struct hdbscan_job {
+  int64_t n, d;
+  const mt_hdbscan_options *options;
+  std::vector<float> points;
+  mt_clusters clusters;
+};
+
+/* A backend whose spanning tree is the GPU's, and tells what it cost. */
+struct timed_tree {
+  mt_backend table;
+  mt_backend *gpu;
+  mt_spanning_tree_cost cost;
+  double seconds;
+};
+
+static mt_status timed(mt_backend *be, const mt_comm *comm,
+                       const mt_hdbscan_options *options, int64_t n, int64_t d,
+                       const float *points, mt_edge *tree_out, double *core_out)
+{
+  timed_tree *t = (timed_tree *)be;
+  double start = mt_seconds();
+  mt_status status = mt_cuda_spanning_tree_cost(t->gpu, comm, options, n, d, points,
+                                                tree_out, core_out, &t->cost);
+  t->seconds = mt_seconds() - start;
+  return status;
+}
+
+/* From points on the host to labels there. */
+static mt_status cluster(mt_bench *b, void *any, mt_bench_row *row, double *seconds_out)
+{
+  hdbscan_job *job = (hdbscan_job *)any;
+  timed_tree tree = {};
+  tree.table = b->gpu->table;
+  tree.table.spanning_tree = timed;
+  tree.gpu = &b->gpu->table;
+  mt_clusters_destroy(&job->clusters);
+  double start = mt_seconds();
+  MT_PASS(mt_hdbscan(&tree.table, b->team, job->options, job->n, job->d,
+                     job->points.data(), &job->clusters));
+  *seconds_out = mt_seconds() - start;
+  const mt_spanning_tree_cost *cost = &tree.cost;
+  double parts = cost->upload + cost->space + cost->cores + cost->rounds + cost->edges;
+  mt_bench_phase(row, "upload", cost->upload);
+  mt_bench_phase(row, "space", cost->space);
+  mt_bench_phase(row, "cores", cost->cores);
+  mt_bench_phase(row, "rounds", cost->rounds);
+  mt_bench_phase(row, "edges", cost->edges);
+  mt_bench_phase(row, "tree on the host", tree.seconds - parts);
+  mt_bench_phase(row, "clusters", *seconds_out - tree.seconds);
+  row->notes[0] = '\0';
+  mt_bench_note(row,
+                "min_samples %lld, min_cluster_size %lld; %lld distinct, %d rounds, "
+                "%lld clusters, %.0f MB of the device",
+                (long long)job->options->min_samples,
+                (long long)job->options->min_cluster_size, (long long)cost->n_distinct,
+                cost->n_rounds, (long long)job->clusters.n_clusters,
+                1e-6 * (double)cost->bytes);
+  /* bytes that pass at least: a sort of 64-bit places with 32-bit numbers and one of the
+   * edges, eight passes each; and in every round the points, components and core distances */
+  double point = 4.0 * (double)job->d, round = point + 4.0 + 8.0;
+  double bytes = (double)job->n * (16.0 * 12.0 + 16.0 * 16.0 + cost->n_rounds * round);
+  if (b->copy_rate > 0.0) row->limit_seconds = bytes / (b->copy_rate * row->gpus);
+  return MT_OK;
+}
+
+static mt_status make_points(mt_bench *b, hdbscan_job *job)
+{
+  mt_array<float> points;
+  mt_scatter scatter = mt_scatter_default(job->n, job->d);
+  job->points.resize((size_t)(job->n * job->d));
+  MT_PASS(points.make(b->gpu, job->n * job->d, "points"));
+  MT_PASS(mt_scatter_points(b->gpu, &scatter, 0, job->n, points.data));
+  return mt_to_host(b->gpu, job->n * job->d, points.data, job->points.data());
+}
+
+/* The CPU backend's weights and labels, by this process alone. */
+static mt_status check(const hdbscan_job *job, mt_backend *gpu, mt_bench_row *row)
+{
+  mt_status status = MT_OK;
+  mt_comm self = mt_comm_self();
+  mt_backend *cpu = NULL;
+  mt_edge *ours = NULL, *theirs = NULL;
+  mt_clusters clusters = {};
+  int64_t edges = 0, labels = 0;
+  double start = mt_seconds();
+  MT_NEW(ours, job->n);
+  MT_NEW(theirs, job->n);
+  MT_TRY(mt_backend_cpu(&cpu));
+  MT_TRY(cpu->spanning_tree(cpu, &self, job->options, job->n, job->d,
+                            job->points.data(), theirs, NULL));
+  MT_TRY(mt_clusters_find(job->options, job->n, theirs, &clusters));
+  start = mt_seconds() - start;
+  MT_TRY(gpu->spanning_tree(gpu, &self, job->options, job->n, job->d,
+                            job->points.data(), ours, NULL));
+  for (int64_t i = 0; i < job->n - 1; i++)
+    edges += ours[i].a != theirs[i].a || ours[i].b != theirs[i].b ||
+             ours[i].weight != theirs[i].weight;
+  for (int64_t i = 0; i < job->n; i++)
+    labels += clusters.labels[i] != job->clusters.labels[i];
+  mt_bench_note(row,
+                "%lld edges and %lld labels unlike the CPU backend's (%.1f s there)",
+                (long long)edges, (long long)labels, start);
+done:
+  if (cpu != NULL) cpu->close(cpu);
+  mt_clusters_destroy(&clusters);
+  free(ours);
+  free(theirs);
+  return status;
+}
+
+static mt_status run(mt_bench *b, hdbscan_job *job)
+{
+  mt_bench_row row = mt_bench_row_of("hdbscan", job->n, job->d, b->team->size);
+  MT_PASS(mt_agree(b->team, make_points(b, job)));
+  MT_PASS(mt_bench_measure(b, cluster, job, &row));
+  row.work = 1e-6 * (double)job->n;
+  row.unit = "M points";
+  snprintf(row.limit, sizeof row.limit, "device copy %.2f TB/s", 1e-12 * b->copy_rate);
+  MT_PASS(mt_bench_same_bits(b, &row, (size_t)job->n * sizeof(int32_t),
+                             job->clusters.labels));
+  mt_status status = MT_OK;
+  if (b->options->check && b->team->rank == 0)
+    status = check(job, &b->gpu->table, &row);
+  MT_PASS(mt_agree(b->team, status));
+  return b->team->rank == 0 ? mt_bench_table_add(b->table, &row) : MT_OK;
+}
+
+mt_status mt_bench_hdbscan(mt_bench *b, int64_t n)
+{
+  hdbscan_job job = {};
+  job.n = n;
+  job.d = b->options->dimensions;
+  job.options = &b->options->parameters.hdbscan;
+  mt_status status = run(b, &job);
+  mt_clusters_destroy(&job.clusters);
+  return status;
+}

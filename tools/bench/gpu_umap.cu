@@ -1,0 +1,230 @@
+#include <algorithm>
+#include <vector>
+
+#include "gpu_bench.h"
+#include "gpu_points.h"
+
+extern "C" {
+#include "gpu_trust.h"
+#include "umap/umap.h"
+}
+
+enum { DIMENSIONS = 5 }; /* of the points whose neighbours are laid out */
+
+struct umap_job {
+  int64_t n, k;
+  const mt_umap_options *options;
+  std::vector<float> points, distances, positions; /* all of them, on every process */
+  std::vector<int64_t> indices;
+  mt_umap_result result;
+  double updates; /* of positions, pulls and pushes, in all epochs */
+};
+
+/* ---- the backend's functions, timed -------------------------------------------------------- */
+
+struct timed_umap {
+  mt_backend table;
+  mt_backend *gpu;
+  umap_job *job;
+  double graph, start, epochs;
+};
+
+static mt_status timed_graph(mt_backend *be, const mt_comm *comm,
+                             const mt_umap_options *options, int64_t n, int64_t k,
+                             const int64_t *indices, const float *distances,
+                             mt_graph *graph_out)
+{
+  timed_umap *t = (timed_umap *)be;
+  double begun = mt_seconds();
+  mt_status status =
+      t->gpu->umap_graph(t->gpu, comm, options, n, k, indices, distances, graph_out);
+  t->graph = mt_seconds() - begun;
+  return status;
+}
+
+static mt_status timed_start(mt_backend *be, const mt_comm *comm,
+                             const mt_umap_options *options, mt_metric metric,
+                             const mt_graph *graph, const mt_rows *rows,
+                             float *positions_out)
+{
+  timed_umap *t = (timed_umap *)be;
+  double begun = mt_seconds();
+  mt_status status =
+      t->gpu->umap_start(t->gpu, comm, options, metric, graph, rows, positions_out);
+  t->start = mt_seconds() - begun;
+  return status;
+}
+
+/* Every copy of an edge acts in its share of the epochs: a pull, and so many pushes. */
+static mt_status count_updates(const mt_comm *comm, const mt_umap_options *options,
+                               const mt_graph *graph, umap_job *job)
+{
+  float heaviest;
+  double sum = 0.0;
+  MT_PASS(mt_graph_heaviest(comm, graph, &heaviest));
+  for (int64_t e = 0; e < graph->indptr[graph->local]; e++) sum += graph->weights[e];
+  int64_t acts =
+      (int64_t)(sum / (double)heaviest * (double)mt_umap_n_epochs(options, graph->n));
+  MT_PASS(mt_sum_i64(comm, 1, &acts));
+  job->updates = (double)acts * (double)(1 + options->negative_sample_rate);
+  return MT_OK;
+}
+
+static mt_status timed_epochs(mt_backend *be, const mt_comm *comm,
+                              const mt_umap_options *options, const mt_graph *graph,
+                              float *positions)
+{
+  timed_umap *t = (timed_umap *)be;
+  if (t->job->updates == 0.0) MT_PASS(count_updates(comm, options, graph, t->job));
+  double begun = mt_seconds();
+  mt_status status = t->gpu->umap_epochs(t->gpu, comm, options, graph, positions);
+  t->epochs = mt_seconds() - begun;
+  return status;
+}
+
+/* ---- a run ------------------------------------------------------------------------------- */
+
+/* From lists of neighbours on the host to positions there. */
+static mt_status lay_out(mt_bench *b, void *any, mt_bench_row *row, double *seconds_out)
+{
+  umap_job *job = (umap_job *)any;
+  timed_umap t = {};
+  mt_rows rows = mt_rows_memory(job->n, DIMENSIONS, job->points.data());
+  const int64_t first = mt_bench_first(b, job->n) * job->k;
+  t.table = b->gpu->table;
+  t.table.umap_graph = timed_graph;
+  t.table.umap_start = timed_start;
+  t.table.umap_epochs = timed_epochs;
+  t.gpu = &b->gpu->table;
+  t.job = job;
+  double begun = mt_seconds();
+  MT_PASS(mt_umap_layout(&t.table, b->team, job->options, MT_METRIC_EUCLIDEAN, job->k,
+                         job->indices.data() + first, job->distances.data() + first,
+                         &rows, job->positions.data(), &job->result));
+  *seconds_out = mt_seconds() - begun;
+  mt_bench_phase(row, "graph", t.graph);
+  mt_bench_phase(row, "start", t.start);
+  mt_bench_phase(row, "epochs", t.epochs);
+  mt_bench_phase(row, "else", *seconds_out - t.graph - t.start - t.epochs);
+  return MT_OK;
+}
+
+static mt_status make_lists(mt_bench *b, umap_job *job)
+{
+  mt_array<float> points, distances;
+  mt_array<int64_t> indices;
+  const int64_t n = job->n, k = job->k;
+  mt_scatter scatter = mt_scatter_default(n, DIMENSIONS);
+  job->points.resize((size_t)(n * DIMENSIONS));
+  job->distances.resize((size_t)(n * k));
+  job->indices.resize((size_t)(n * k));
+  job->positions.resize((size_t)(n * job->options->n_components));
+  MT_PASS(points.make(b->gpu, n * DIMENSIONS, "points"));
+  MT_PASS(distances.make(b->gpu, n * k, "distances"));
+  MT_PASS(indices.make(b->gpu, n * k, "neighbours"));
+  MT_PASS(mt_scatter_points(b->gpu, &scatter, 0, n, points.data));
+  MT_PASS(mt_bench_lists(b->gpu, n, DIMENSIONS, points.data, k, indices.data,
+                         distances.data));
+  MT_PASS(mt_to_host(b->gpu, n * DIMENSIONS, points.data, job->points.data()));
+  MT_PASS(mt_to_host(b->gpu, n * k, indices.data, job->indices.data()));
+  return mt_to_host(b->gpu, n * k, distances.data, job->distances.data());
+}
+
+/* ---- checks, on rank 0 alone ----------------------------------------------------------------- */
+
+static mt_status trust(const umap_job *job, const float *positions, double *trust_out)
+{
+  const int64_t m = std::min(job->n, std::max<int64_t>(100, 400000000 / job->n));
+  return mt_bench_trust(job->n, DIMENSIONS, job->points.data(),
+                        job->options->n_components, positions, job->k,
+                        std::min<int64_t>(m, 1000), trust_out);
+}
+
+/* Beside the CPU backend's layout, where that does not take minutes. */
+static mt_status check(umap_job *job, mt_bench_row *row)
+{
+  enum { MOST = 200000 };
+  mt_comm self = mt_comm_self();
+  mt_backend *cpu = NULL;
+  double ours, theirs;
+  int64_t unlike = 0;
+  MT_PASS(trust(job, job->positions.data(), &ours));
+  mt_bench_note(row, "trustworthiness %.4f", ours);
+  if (job->n > MOST) return MT_OK;
+  std::vector<float> positions(job->positions.size());
+  mt_rows rows = mt_rows_memory(job->n, DIMENSIONS, job->points.data());
+  mt_umap_result result;
+  MT_PASS(mt_backend_cpu(&cpu));
+  mt_status status = mt_umap_layout(cpu, &self, job->options, MT_METRIC_EUCLIDEAN,
+                                    job->k, job->indices.data(), job->distances.data(),
+                                    &rows, positions.data(), &result);
+  cpu->close(cpu);
+  MT_PASS(status);
+  MT_PASS(trust(job, positions.data(), &theirs));
+  for (size_t i = 0; i < positions.size(); i++)
+    unlike += positions[i] != job->positions[i];
+  mt_bench_note(row, "%.4f by the CPU backend, %lld coordinates unlike its", theirs,
+                (long long)unlike);
+  return MT_OK;
+}
+
+/* ---- the rows ---------------------------------------------------------------------------------- */
+
+static double phase(const mt_bench_row *row, const char *name)
+{
+  for (int i = 0; i < row->n_phases; i++)
+    if (strcmp(row->phases[i].name, name) == 0) return row->phases[i].seconds;
+  return 0.0;
+}
+
+/* The epochs of the row's median run, against random reads of positions: each update reads
+ * one that is anywhere. */
+static void epochs_of(const mt_bench_row *whole, const umap_job *job, double gather,
+                      mt_bench_row *row)
+{
+  *row = *whole;
+  row->stage = "epochs";
+  row->seconds = row->least = row->most = phase(whole, "epochs");
+  row->n_phases = 0;
+  row->notes[0] = '\0';
+  row->work = 1e-9 * job->updates;
+  row->unit = "G updates";
+  snprintf(row->limit, sizeof row->limit, "gather %.0f G/s", 1e-9 * gather);
+  mt_bench_note(row, "%lld epochs, %.0f edges a point, %.1f updates a point and epoch",
+                (long long)job->result.n_epochs,
+                2.0 * (double)job->result.edges / (double)job->n,
+                job->updates / (double)job->n / (double)job->result.n_epochs);
+}
+
+mt_status mt_bench_umap(mt_bench *b, int64_t n)
+{
+  const mt_parameters *parameters = &b->options->parameters;
+  mt_bench_row row =
+      mt_bench_row_of("umap", n, parameters->umap.n_components, b->team->size);
+  mt_bench_row epochs;
+  umap_job job = {};
+  double gather = 0.0;
+  mt_status status = MT_OK;
+  job.n = n;
+  job.k = std::min(n, parameters->knn.n_neighbors) - 1;
+  job.options = &parameters->umap;
+  if (!b->options->once)
+    MT_PASS(mt_agree(b->team, mt_limit_gather(b->gpu, n * 8, &gather)));
+  MT_PASS(mt_min_f64(b->team, 1, &gather));
+  MT_PASS(mt_agree(b->team, make_lists(b, &job)));
+  MT_PASS(mt_bench_measure(b, lay_out, &job, &row));
+  row.work = 1e-6 * (double)n;
+  row.unit = "M points";
+  if (gather > 0.0) row.limit_seconds = job.updates / (gather * row.gpus);
+  snprintf(row.limit, sizeof row.limit, "gather %.0f G/s (epochs alone)",
+           1e-9 * gather);
+  mt_bench_note(&row, "k %lld", (long long)job.k);
+  MT_PASS(mt_bench_same_bits(b, &row, job.positions.size() * sizeof(float),
+                             job.positions.data()));
+  if (b->options->check && b->team->rank == 0) status = check(&job, &row);
+  MT_PASS(mt_agree(b->team, status));
+  epochs_of(&row, &job, gather, &epochs);
+  if (b->team->rank != 0) return MT_OK;
+  MT_PASS(mt_bench_table_add(b->table, &row));
+  return mt_bench_table_add(b->table, &epochs);
+}
