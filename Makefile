@@ -278,8 +278,9 @@ bench-hdbscan: $(BUILD)/bench/bench_hdbscan
 
 # the stages on GPUs, one process each: all that are visible; for the emulator too
 bench_gpu_SRC = tools/bench/bench_gpu.cu tools/bench/gpu_measure.cu tools/bench/gpu_limits.cu \
-	tools/bench/gpu_points.cu tools/bench/gpu_knn.cu tools/bench/gpu_umap.cu \
-	tools/bench/gpu_hdbscan.cu tools/bench/gpu_check.cu
+	tools/bench/gpu_points.cu tools/bench/gpu_umap.cu tools/bench/gpu_check.cu \
+	$(if $(filter cuda/knn.cu,$(cuda_SRC)),tools/bench/gpu_knn.cu) \
+	$(if $(filter cuda/hdbscan.cu,$(cuda_SRC)),tools/bench/gpu_hdbscan.cu)
 bench_gpu_OBJ = $(patsubst %,$(BUILD)/tools/bench/%.o,gpu_table gpu_trust)
 BENCH_GPU = $(BUILD)/bench/bench_gpu
 $(BENCH_GPU): $(bench_gpu_SRC:%=$(BUILD)/%.o) $(bench_gpu_OBJ) $(cuda_OBJ) $(LIB)

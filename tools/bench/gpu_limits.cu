@@ -63,7 +63,7 @@ mt_status mt_limit_product(mt_gpu *gpu, int64_t n, int64_t d, double *rate_out)
   const float one = 1.0f, zero = 0.0f;
   mt_array<__half> a, b;
   mt_array<float> c;
-  double seconds;
+  double seconds = 0.0;
   MT_PASS(a.make(gpu, m * d, "a factor"));
   MT_PASS(b.make(gpu, m * d, "a factor"));
   MT_PASS(c.make(gpu, m * m, "a product"));
@@ -91,7 +91,7 @@ enum { COPY_BYTES = 1 << 30, GATHERS = 512, GATHER_BLOCKS = 132 * 8 };
 mt_status mt_limit_copy(mt_gpu *gpu, double *rate_out)
 {
   mt_array<char> from, to;
-  double seconds;
+  double seconds = 0.0;
   MT_PASS(from.make(gpu, COPY_BYTES, "a copy's source"));
   MT_PASS(to.make(gpu, COPY_BYTES, "a copy"));
   MT_CUDA(cudaMemsetAsync(from.data, 1, COPY_BYTES, gpu->stream));
@@ -126,7 +126,7 @@ mt_status mt_limit_gather(mt_gpu *gpu, int64_t bytes, double *rate_out)
   const int64_t count = std::max<int64_t>(1, bytes / (int64_t)sizeof(float2));
   mt_array<float2> from;
   mt_array<float> out;
-  double seconds;
+  double seconds = 0.0;
   MT_PASS(from.make_zeroed(gpu, count, "what is gathered from"));
   MT_PASS(out.make(gpu, (int64_t)GATHER_BLOCKS * THREADS, "sums"));
   auto gather = [&] {
@@ -142,7 +142,7 @@ mt_status mt_limit_allgather(mt_gpu *gpu, const mt_comm *comm, int64_t n,
                              int64_t row_bytes, double *rate_out)
 {
   mt_array<char> rows;
-  double seconds;
+  double seconds = 0.0;
   MT_PASS(mt_agree(comm, rows.make_zeroed(gpu, n * row_bytes, "gathered rows")));
   auto all = [&] { return mt_gpu_allgather_rows(gpu, comm, n, row_bytes, rows.data); };
   MT_PASS(median(gpu, all, &seconds));
