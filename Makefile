@@ -195,6 +195,15 @@ $(BUILD)/emulated/%.o: % $(CONFIG)
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(COMPILE_EMULATED) -x c++ -c -o $@ $<
 
+# tests of the backend's own parts, tests/NAME.cu: for emulated GPUs and for real ones
+$(BUILD)/emulated/tests/%: $(BUILD)/emulated/tests/%.cu.o $(emulate_OBJ) $(KEEP_LOADED) $(LIB)
+	$(call say,LD,$@)$(MPICXX) $(SANITIZE) $(OPENMP) $(LDFLAGS) -o $@ $^ $(LIBS) $(TEST_LIBS_FOUND)
+
+$(BUILD)/gpu/tests/%: $(BUILD)/tests/%.cu.o $(cuda_OBJ) $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(MPICXX) $(OPENMP) $(LDFLAGS) -o $@ $^ -L$(CUDA_HOME)/lib64 \
+	  -L$(CUDA_HOME)/lib $(CUDA_LIBS) -lcudart_static -lrt $(LIBS) $(TEST_LIBS_FOUND)
+
 $(BUILD)/newswire: $(BUILD)/tools/newswire/newswire.o $(BUILD)/tools/newswire/words.o $(LIB)
 	$(call say,LD,$@)$(LINK) -o $@ $^ $(LIBS)
 

@@ -29,6 +29,14 @@ static mt_status start(mt_backend *be, const mt_comm *team, int device)
   return mt_agree(team, mt_gpu_measure_memory(gpu));
 }
 
+static int64_t memory_peak(mt_backend *be)
+{
+  mt_gpu *gpu = mt_gpu_of(be);
+  int64_t peak = gpu->peak;
+  gpu->peak = gpu->used;
+  return peak;
+}
+
 static void close_backend(mt_backend *be)
 {
   mt_gpu *gpu = mt_gpu_of(be);
@@ -51,6 +59,7 @@ static mt_status open_backend(mt_backend **backend_out)
   gpu->table.umap_start = mt_cpu_umap_start;
   gpu->table.umap_epochs = mt_cpu_umap_epochs;
   gpu->table.spanning_tree = mt_cpu_spanning_tree;
+  gpu->table.memory_peak = memory_peak;
   gpu->table.close = close_backend;
   *backend_out = &gpu->table;
   return MT_OK;

@@ -64,7 +64,7 @@ static mt_status run_stages(const mt_comm *world, const mt_command *command,
                             const mt_layout *layout, const mt_run *run)
 {
   mt_record *record = NULL;
-  mt_status status = mt_record_begin(world, run, layout->n_devices, &record);
+  mt_status status = mt_record_begin(world, run, layout, &record);
   if (status != MT_OK) return status;
   status = mt_pipeline_run(world, layout, run, stages, command->from, command->until,
                            record);

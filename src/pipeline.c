@@ -43,15 +43,48 @@ done:
   return status;
 }
 
+/* Rank 0 keeps the record, also where it has no part in the team. */
+static mt_status bring_result(const mt_comm *world, const mt_layout *layout,
+                              mt_stage_result *result)
+{
+  mt_status status = MT_OK;
+  char *text = NULL;
+  size_t size = 0;
+  json_t *parcel = NULL;
+  if (layout->team_root == 0) return MT_OK;
+  if (world->rank == layout->team_root) {
+    parcel = json_pack("{s:I, s:O}", "rows", (json_int_t)result->rows, "metrics",
+                       result->metrics);
+    text = json_dumps(parcel, JSON_REAL_PRECISION(17));
+    if (text == NULL)
+      status = mt_fail(MT_ERR_MEMORY, "no memory for a stage's figures");
+    size = text != NULL ? strlen(text) : 0;
+  }
+  MT_TRY(mt_agree(world, status));
+  MT_TRY(mt_bcast_bytes(world, layout->team_root, &size, &text));
+  if (world->rank == 0) {
+    parcel = json_loadb(text, size, 0, NULL);
+    result->rows = json_integer_value(json_object_get(parcel, "rows"));
+    json_object_update(result->metrics, json_object_get(parcel, "metrics"));
+  }
+done:
+  json_decref(parcel);
+  free(text);
+  return status;
+}
+
 /* The work, on the ranks that the stage wants; the others wait for the verdict. */
 static mt_status work(const mt_comm *world, const mt_layout *layout, const mt_run *run,
                       const mt_stage *stage, const mt_fingerprint *made_by,
                       mt_stage_result *result)
 {
   mt_status status = MT_OK;
-  const mt_comm *comm = stage->on_team ? &layout->team : world;
-  if (comm->size > 0) status = stage->work(comm, run, made_by, result);
-  return mt_agree(world, status);
+  if (!stage->on_team) return mt_agree(world, stage->work(world, run, made_by, result));
+  mt_log_speak(world->rank == layout->team_root);
+  if (layout->team.size > 0) status = stage->work(&layout->team, run, made_by, result);
+  mt_log_speak(world->rank == 0);
+  status = mt_agree(world, status);
+  return status == MT_OK ? bring_result(world, layout, result) : status;
 }
 
 static mt_status run_stage(const mt_comm *world, const mt_layout *layout,
@@ -62,7 +95,8 @@ static mt_status run_stage(const mt_comm *world, const mt_layout *layout,
     mt_fingerprint made_by;
     bool done;
   } plan;
-  mt_stage_result result = {.metrics = world->rank == 0 ? json_object() : NULL};
+  bool tells = world->rank == 0 || world->rank == layout->team_root;
+  mt_stage_result result = {.metrics = tells ? json_object() : NULL};
   memset(&plan, 0, sizeof plan);
   MT_TRY(mt_record_stage_begin(world, record));
   MT_TRY(mt_agree(world, world->rank == 0 ? look(run, stage, &plan.made_by, &plan.done)

@@ -65,7 +65,7 @@ static void begin(mt_run *run, mt_parameters *parameters, mt_record **record_out
   static mt_backend backend = {.name = "cpu"};
   *run = (mt_run){.parameters = parameters, .out = folder, .backend = &backend};
   assert_int_equal(mt_parameters_default(parameters), MT_OK);
-  assert_int_equal(mt_record_begin(&mt_test_world, run, 0, record_out), MT_OK);
+  assert_int_equal(mt_record_begin(&mt_test_world, run, NULL, record_out), MT_OK);
 }
 
 static void test_stages_and_what_is_kept(void **state)

@@ -76,6 +76,10 @@ typedef struct mt_backend {
                              const mt_hdbscan_options *options, int64_t n, int64_t d,
                              const float *points, mt_edge *tree_out, double *core_out);
 
+  /* Bytes of the device that it has held at most since this was asked last; NULL: none has
+   * any. Not collective. */
+  int64_t (*memory_peak)(struct mt_backend *be);
+
   void (*close)(struct mt_backend *be); /* frees be */
 } mt_backend;
 

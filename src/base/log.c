@@ -10,13 +10,20 @@
 static struct {
   int rank, size, replicated;
   mt_log_level level;
-} logger = {0, 1, 0, MT_LOG_INFO};
+  bool speaks;
+} logger = {0, 1, 0, MT_LOG_INFO, true};
 
 void mt_log_setup(int rank, int size, mt_log_level level)
 {
   logger.rank = rank;
   logger.size = size;
   logger.level = level;
+  logger.speaks = rank == 0;
+}
+
+void mt_log_speak(bool on)
+{
+  logger.speaks = on;
 }
 
 mt_log_level mt_log_level_now(void)
@@ -59,7 +66,7 @@ static void say(const char *label, const char *format, va_list arguments)
 static bool heard(mt_log_level level)
 {
   if (level > logger.level) return false;
-  return logger.rank == 0 || (level <= MT_LOG_WARN && logger.replicated == 0);
+  return logger.speaks || (level <= MT_LOG_WARN && logger.replicated == 0);
 }
 
 mt_status mt_fail(mt_status status, const char *format, ...)

@@ -19,6 +19,9 @@ void mt_log_setup(int rank, int size, mt_log_level level);
 
 mt_log_level mt_log_level_now(void);
 
+/* Does this rank say info and debug from now on? Rank 0 does, but where it has no part. */
+void mt_log_speak(bool on);
+
 /**
  * While all ranks do the same work on the same data (parsing the deck), each would find
  * the same error: with `on`, only rank 0 says it. Nests (counts).

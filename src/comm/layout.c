@@ -126,13 +126,11 @@ static void log_node(int size, const mt_layout *all, int first)
   mt_info("  %s: %d rank%s of %d thread%s, %d GPU%s%s", node->host, node->node_size,
           node->node_size == 1 ? "" : "s", node->n_threads,
           node->n_threads == 1 ? "" : "s", devices, devices == 1 ? "" : "s",
-          left > 0 ? "; ranks without one work as CPU ranks" : "");
+          left > 0 ? "; the others work as CPU ranks" : "");
   for (int r = first; r < size; r++)
     if (all[r].node == node->node && all[r].device >= 0)
       mt_debug("    rank %d: %s, %s, %.0f MB", r, all[r].gpu.name, all[r].gpu.id,
                (double)all[r].gpu.memory / 1e6);
-    else if (all[r].node == node->node && left > 0)
-      mt_info("    rank %d: a CPU rank, no GPU is left for it", r);
 }
 
 mt_status mt_layout_log(const mt_comm *world, const mt_layout *layout)

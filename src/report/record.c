@@ -19,7 +19,9 @@ struct mt_record {
   double began, stage_began;           /* mt_seconds */
   int64_t stage_cpu;                   /* microseconds of this rank */
   char started[32];
-  char *path;      /* OUT/run.json */
+  mt_backend_versions versions; /* of the ranks that own a GPU */
+  char *path;                   /* OUT/run.json */
+  json_t *devices; /* the GPUs in use; NULL on ranks but 0, and without GPUs */
   json_t *stages;  /* of this run; rank 0 */
   json_t *earlier; /* stages of the run.json that was there; may be NULL */
 };
@@ -85,8 +87,41 @@ static mt_status begin_root(mt_record *record)
   return MT_OK;
 }
 
-mt_status mt_record_begin(const mt_comm *world, const mt_run *run, int64_t gpus,
-                          mt_record **record_out)
+/* On rank 0: who owns which GPU. */
+static json_t *list_devices(int size, const mt_layout *all)
+{
+  json_t *devices = json_array();
+  for (int r = 0; r < size; r++) {
+    if (all[r].device < 0) continue;
+    json_array_append_new(
+        devices, json_pack("{s:i, s:s, s:s, s:s, s:I}", "rank", r, "host", all[r].host,
+                           "bus_id", all[r].gpu.id, "name", all[r].gpu.name,
+                           "memory_bytes", (json_int_t)all[r].gpu.memory));
+  }
+  return devices;
+}
+
+static mt_status note_devices(const mt_comm *world, const mt_layout *layout,
+                              mt_record *record)
+{
+  mt_status status = MT_OK;
+  mt_layout *all = NULL;
+  mt_backend_ask_versions(false, &record->versions);
+  if (layout == NULL || layout->n_devices == 0) return MT_OK;
+  record->gpus = layout->n_devices;
+  MT_TRY(
+      mt_bcast(world, layout->team_root, sizeof record->versions, &record->versions));
+  MT_TRY(mt_agree(world,
+                  mt_memory_new(world->size, sizeof *all, "layout", (void **)&all)));
+  MT_TRY(mt_allgather(world, sizeof *layout, layout, all));
+  if (world->rank == 0) record->devices = list_devices(world->size, all);
+done:
+  free(all);
+  return status;
+}
+
+mt_status mt_record_begin(const mt_comm *world, const mt_run *run,
+                          const mt_layout *layout, mt_record **record_out)
 {
   mt_status status = MT_OK;
   mt_record *record = calloc(1, sizeof *record);
@@ -94,12 +129,12 @@ mt_status mt_record_begin(const mt_comm *world, const mt_run *run, int64_t gpus,
   MT_TRY(mt_agree(world, status));
   record->run = run;
   record->ranks = world->size;
-  record->gpus = gpus;
   record->began = record->stage_began = mt_seconds();
   record->threads = omp_get_max_threads();
   time_now(record->started);
   MT_TRY(mt_sum_i64(world, 1, &record->threads));
   MT_TRY(count_nodes(world, &record->nodes));
+  MT_TRY(note_devices(world, layout, record));
   MT_TRY(mt_agree(world, world->rank == 0 ? begin_root(record) : MT_OK));
   *record_out = record;
   record = NULL;
@@ -108,9 +143,17 @@ done:
   return status;
 }
 
+/* Bytes of this rank's GPU since it was asked last. */
+static int64_t gpu_memory_peak(const mt_record *record)
+{
+  mt_backend *be = record->run->backend;
+  return be != NULL && be->memory_peak != NULL ? be->memory_peak(be) : 0;
+}
+
 mt_status mt_record_stage_begin(const mt_comm *world, mt_record *record)
 {
   memory_peak_reset();
+  gpu_memory_peak(record);
   record->stage_began = mt_seconds();
   record->stage_cpu = cpu_microseconds();
   return mt_barrier(world);
@@ -137,18 +180,19 @@ static bool uses_backend(const char *stage)
 
 static json_t *stage_figures(const mt_record *record, const mt_stage *stage,
                              const mt_stage_result *result, double seconds,
-                             double cpu_seconds, int64_t peak)
+                             double cpu_seconds, const int64_t peak[2])
 {
   bool backend = uses_backend(stage->name) && record->run->backend != NULL;
   double offered = seconds * (double)record->threads;
   return json_pack(
-      "{s:s, s:s, s:I, s:f, s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:O*}", "name",
+      "{s:s, s:s, s:I, s:f, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:O*}", "name",
       stage->name, "path", stage->file, "rows", (json_int_t)result->rows, "seconds",
       seconds, "backend", backend ? record->run->backend->name : "cpu", "ranks",
       (json_int_t)record->ranks, "threads", (json_int_t)record->threads, "gpus",
-      (json_int_t)(backend ? record->gpus : 0), "peak_memory_bytes", (json_int_t)peak,
-      "cpu_seconds", cpu_seconds, "cpu_efficiency",
-      offered > 0.0 ? cpu_seconds / offered : 0.0, "metrics", result->metrics);
+      (json_int_t)(backend ? record->gpus : 0), "peak_memory_bytes",
+      (json_int_t)peak[0], "gpu_peak_memory_bytes", (json_int_t)peak[1], "cpu_seconds",
+      cpu_seconds, "cpu_efficiency", offered > 0.0 ? cpu_seconds / offered : 0.0,
+      "metrics", result->metrics);
 }
 
 /* Adds or replaces a stage: one that was kept has its earlier figures, if they are known. */
@@ -170,7 +214,7 @@ static mt_status record_save(mt_record *record, json_t *exit_status);
 
 static mt_status end_root(mt_record *record, const mt_stage *stage,
                           const mt_stage_result *result, double seconds,
-                          double cpu_seconds, int64_t peak)
+                          double cpu_seconds, const int64_t peak[2])
 {
   mt_status status = MT_OK;
   json_t *figures = stage_figures(record, stage, result, seconds, cpu_seconds, peak);
@@ -187,8 +231,9 @@ mt_status mt_record_stage_end(const mt_comm *world, mt_record *record,
                               const mt_stage *stage, const mt_stage_result *result)
 {
   mt_status status = MT_OK;
-  int64_t peak = mt_memory_peak(), cpu = cpu_microseconds() - record->stage_cpu;
-  MT_TRY(mt_max_i64(world, 1, &peak));
+  int64_t peak[2] = {mt_memory_peak(), gpu_memory_peak(record)};
+  int64_t cpu = cpu_microseconds() - record->stage_cpu;
+  MT_TRY(mt_max_i64(world, 2, peak));
   MT_TRY(mt_sum_i64(world, 1, &cpu));
   double seconds = mt_seconds() - record->stage_began;
   mt_status root = MT_OK;
@@ -232,14 +277,15 @@ static mt_status record_save(mt_record *record, json_t *exit_status)
   double seconds = mt_seconds() - record->began;
   time_now(now);
   json_t *root = json_pack(
-      "{s:s, s:s, s:s, s:f, s:o, s:I, s:I, s:I, s:I, s:s, s:o*, s:o*, s:o*, s:O, "
-      "s:o}",
+      "{s:s, s:s, s:s, s:f, s:o, s:I, s:I, s:I, s:I, s:s, s:O*, s:o*, s:o*, s:o*, "
+      "s:O, s:o}",
       "program", "metatopics", "started", record->started, "finished", now, "seconds",
       seconds, "exit_status", exit_status, "ranks", (json_int_t)record->ranks,
       "threads", (json_int_t)record->threads, "nodes", (json_int_t)record->nodes,
       "gpus", (json_int_t)record->gpus, "backend",
-      record->run->backend != NULL ? record->run->backend->name : "cpu", "slurm",
-      slurm_job(record, seconds), "versions", mt_versions(), "parameters",
+      record->run->backend != NULL ? record->run->backend->name : "cpu", "devices",
+      record->devices, "slurm", slurm_job(record, seconds), "versions",
+      mt_versions(&record->versions), "parameters",
       mt_parameters_json(record->run->parameters), "stages", record->stages,
       "earlier_stages", stages_to_come(record));
   text =
@@ -290,6 +336,7 @@ void mt_record_destroy(mt_record *record)
   if (record == NULL) return;
   json_decref(record->stages);
   json_decref(record->earlier);
+  json_decref(record->devices);
   free(record->path);
   free(record);
 }

@@ -12,10 +12,10 @@ typedef struct mt_record mt_record;
  * Starts the clock of a run. Rank 0 reads OUT/run.json of an earlier run, if there is one:
  * a stage that is kept keeps its figures. Collective.
  * run      borrowed until mt_record_destroy
- * gpus     how many GPUs the run's backend uses, over all ranks
+ * layout   whose GPUs the run uses; NULL: none
  */
-mt_status mt_record_begin(const mt_comm *world, const mt_run *run, int64_t gpus,
-                          mt_record **record_out);
+mt_status mt_record_begin(const mt_comm *world, const mt_run *run,
+                          const mt_layout *layout, mt_record **record_out);
 
 /* Before a stage: seconds, CPU time and peak memory count from here. Collective. */
 mt_status mt_record_stage_begin(const mt_comm *world, mt_record *record);

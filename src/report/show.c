@@ -312,6 +312,36 @@ static void print_outcome(const mt_folder_run *run, FILE *out)
           backend != NULL ? backend : "?");
 }
 
+/* "GPUs: 2; NVIDIA H200: rank 0 on node1 0000:18:00.0, rank 1 on ...", and the versions. */
+static void print_devices(const json_t *record, FILE *out)
+{
+  enum { SHOWN = 8 };
+  size_t i;
+  json_t *device, *versions = json_object_get(record, "versions");
+  const json_t *devices = json_object_get(record, "devices");
+  const char *before = NULL;
+  if (json_array_size(devices) == 0) return;
+  fprintf(out, "GPUs: %zu;", json_array_size(devices));
+  json_array_foreach(devices, i, device)
+  {
+    const char *name = json_string_value(json_object_get(device, "name"));
+    const char *host = json_string_value(json_object_get(device, "host"));
+    const char *id = json_string_value(json_object_get(device, "bus_id"));
+    if (name == NULL || host == NULL || id == NULL) continue;
+    if (i == SHOWN) fputs(", ...", out);
+    if (i >= SHOWN) continue;
+    if (before == NULL || strcmp(before, name) != 0) fprintf(out, " %s:", name);
+    before = name;
+    fprintf(out, " rank %lld on %s %s%s",
+            (long long)json_integer_value(json_object_get(device, "rank")), host, id,
+            i + 1 < json_array_size(devices) && i + 1 < SHOWN ? "," : "");
+  }
+  const char *cuda = json_string_value(json_object_get(versions, "cuda"));
+  const char *nccl = json_string_value(json_object_get(versions, "nccl"));
+  fprintf(out, "\nCUDA %s; NCCL %s\n", cuda != NULL ? cuda : "?",
+          nccl != NULL ? nccl : "?");
+}
+
 static void print_metrics(const json_t *stages, FILE *out)
 {
   size_t i;
@@ -367,6 +397,7 @@ mt_status mt_show(const char *folder, FILE *out)
   run.record = json_load_file(path, 0, NULL);
   MT_TRY(require_run(folder, &run));
   print_outcome(&run, out);
+  print_devices(run.record, out);
   if (json_is_object(json_object_get(run.record, "parameters")))
     MT_TRY(take_parameters(&run, out));
   MT_TRY(count_fits(&run));

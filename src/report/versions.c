@@ -6,7 +6,7 @@
 #include <mpi.h>
 #include <string.h>
 
-json_t *mt_versions(void)
+json_t *mt_versions(const mt_backend_versions *gpu)
 {
   char mpi[MPI_MAX_LIBRARY_VERSION_STRING], hdf5[32];
   int length;
@@ -17,12 +17,14 @@ json_t *mt_versions(void)
   snprintf(hdf5, sizeof hdf5, "%u.%u.%u", major, minor, release);
   return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "metatopics", MT_VERSION,
                    "mpi", mpi, "hdf5", hdf5, "blas", openblas_get_config(), "libxml2",
-                   LIBXML_DOTTED_VERSION, "cuda", "not built", "nccl", "not built");
+                   LIBXML_DOTTED_VERSION, "cuda", gpu->cuda, "nccl", gpu->nccl);
 }
 
 void mt_versions_print(FILE *out)
 {
-  json_t *all = mt_versions(), *value;
+  mt_backend_versions gpu;
+  mt_backend_ask_versions(true, &gpu);
+  json_t *all = mt_versions(&gpu), *value;
   const char *name;
   json_object_foreach(all, name, value)
       fprintf(out, "%-10s  %s\n", name, json_string_value(value));
