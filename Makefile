@@ -80,6 +80,7 @@ TESTS += test_command_line
 TESTS += test_corpus_tokens
 TESTS += test_corpus_readers
 TESTS += test_corpus_build
+TESTS += test_exchange
 # whole programs: tests/program/NAME.sh
 PROGRAM_TESTS =
 PROGRAM_TESTS += newswire
@@ -124,8 +125,10 @@ LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/%.o)
 TOOLS = $(BUILD)/newswire
 # `make check TESTS="test_comm planted"` runs those alone, units or whole-program tests
 ONLY = $(filter command,$(firstword $(origin TESTS)))
-UNIT_TESTS = $(foreach t,$(TESTS),$(if $(wildcard tests/$t.c),$t))
-TEST_PROGRAMS = $(UNIT_TESTS:%=$(BUILD)/tests/%)
+C_TESTS = $(foreach t,$(TESTS),$(if $(wildcard tests/$t.c),$t))
+CUDA_TESTS = $(foreach t,$(TESTS),$(if $(wildcard tests/$t.cu),$t))
+UNIT_TESTS = $(C_TESTS) $(CUDA_TESTS)
+TEST_PROGRAMS = $(C_TESTS:%=$(BUILD)/tests/%) $(CUDA_TESTS:%=$(BUILD)/emulated/tests/%)
 
 # V=1 shows whole commands
 say = @$(if $(V),set -x,echo "  $(1)  $(2)");

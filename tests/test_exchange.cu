@@ -1,4 +1,4 @@
-/* RANKS 1 2 3 4 7
+/* EMULATED 1 2 3 4 7
  * What GPUs send one another (cuda/exchange.h), one rank a GPU. Linked with the CUDA backend's
  * own files: nothing of it but its entry can be seen from outside. */
 #include "exchange.h"
