@@ -35,7 +35,7 @@ lda_SRC = src/lda/bound.c src/lda/fit_ref.c src/lda/kernel.c src/lda/kernel_avx5
 	src/lda/kernel_avx2.c src/lda/kernel_portable.c src/lda/fit.c src/lda/plan.c \
 	src/lda/fits.c src/lda/ensemble.c src/lda/matrix.c
 
-knn_SRC = src/knn/reference.c src/knn/stage.c
+knn_SRC = src/knn/reference.c src/knn/nn_descent.c src/knn/choose.c src/knn/stage.c
 
 umap_SRC = src/umap/stage.c src/umap/layout.c src/umap/graph.c src/umap/fit_ab.c \
 	src/umap/start.c src/umap/spectral.c src/umap/places.c src/umap/pca.c src/umap/eigen.c \
@@ -44,7 +44,7 @@ umap_SRC = src/umap/stage.c src/umap/layout.c src/umap/graph.c src/umap/fit_ab.c
 hdbscan_SRC = src/hdbscan/hdbscan.c src/hdbscan/spanning_tree_ref.c src/hdbscan/distinct.c \
 	src/hdbscan/linkage.c src/hdbscan/condense.c src/hdbscan/select.c src/hdbscan/stage.c
 
-backend_SRC = src/backend/open.c src/backend/cpu.c src/backend/cpu_knn.c src/backend/cpu_umap_graph.c src/backend/cpu_umap_start.c \
+backend_SRC = src/backend/open.c src/backend/cpu.c src/backend/cpu_knn.c src/backend/cpu_nn_descent.c src/backend/cpu_umap_graph.c src/backend/cpu_umap_start.c \
 	src/backend/cpu_umap_epochs.c \
 	src/backend/cpu_kdtree.c src/backend/cpu_spanning_tree.c
 
@@ -73,6 +73,7 @@ TESTS += test_umap
 TESTS += test_hdbscan
 TESTS += test_hdbscan_stage
 TESTS += test_knn
+TESTS += test_nn_descent
 TESTS += test_lda
 TESTS += test_ensemble
 TESTS += test_reuters_lda
@@ -324,6 +325,19 @@ bench-knn: $(BUILD)/bench/bench_knn
 	else echo "  scikit-learn  not there (PYTHON=$(PYTHON))"; fi; \
 	rm -f $(BENCH_ROWS) $(BENCH_ROWS).indices
 
+# approximate neighbours: recall and seconds beside the exact ones, a single thread of each for
+# the comparison with pynndescent where PYTHON has it; columns fewer than a real vocabulary's
+NN_ROWS = 20000
+NN_COLUMNS = 2000
+bench-nn-descent: $(BUILD)/bench/bench_nn_descent
+	@for kind in planted groups loose; do \
+	  $< $$kind $(NN_ROWS) $(NN_COLUMNS) 14 $(KNN_METRIC) $(BENCH_ROWS) || exit; \
+	  if $(PYTHON) -c "import pynndescent" 2>/dev/null; then \
+	    $(PYTHON) tools/bench/nn_descent.py $(BENCH_ROWS) $(NN_ROWS) $(NN_COLUMNS) 14 $(KNN_METRIC); \
+	  else echo "  pynndescent  not there (PYTHON=$(PYTHON))"; fi; \
+	  rm -f $(BENCH_ROWS) $(BENCH_ROWS).distances; \
+	done
+
 # UMAP beside umap-learn: trustworthiness, kept neighbours, outliers over five seeds, on two
 # planted sets of 20,000 rows and on the topics of finished runs: make compare-umap RUNS=out
 PYTHON = python3
@@ -389,6 +403,7 @@ help:
 	@echo "make fuzz       every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make bench-lda        LDA fits beside scikit-learn's, one core each"
 	@echo "make bench-knn        seconds of the exact neighbours beside sgemm and scikit-learn"
+	@echo "make bench-nn-descent seconds and recall of nn_descent beside brute_force and pynndescent"
 	@echo "make bench-hdbscan    seconds of HDBSCAN by part, up to 1,000,000 points"
 	@echo "make bench-gpu        kNN, UMAP and HDBSCAN on 1 to all GPUs, held against the machine's limits"
 	@echo "                BENCH_GPU_OPTIONS=\"--help\""
@@ -406,5 +421,5 @@ distclean: clean
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 .PHONY: all tests fuzzers deps demo check check-sanitize check-valgrind fuzz format \
 	check-format install uninstall dist help clean distclean bench-gpu bench-hdbscan bench-knn bench-lda \
-	compare-umap profile-gpu
+	bench-nn-descent compare-umap profile-gpu
 .SECONDARY:

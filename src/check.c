@@ -6,6 +6,7 @@
 #include "corpus/build.h"
 #include "corpus/corpus.h"
 #include "deck/deck.h"
+#include "knn/knn.h"
 #include "lda/fits.h"
 #include "memory_need.h"
 #include "stage/stage.h"
@@ -183,6 +184,15 @@ static void print_rank_fits(const outlook *o, int rank, FILE *out)
   fputs(shown == 0 ? "none\n" : "\n", out);
 }
 
+static void print_knn(const mt_sizes *sizes, const mt_parameters *parameters,
+                      bool on_gpu, FILE *out)
+{
+  char reason[MT_KNN_REASON];
+  mt_knn_choose(parameters->knn.build_algo, on_gpu, sizes->topics, sizes->terms,
+                reason);
+  fprintf(out, "\nknn: %s\n", reason);
+}
+
 static void print_ranks(const mt_comm *world, const outlook *o, const mt_layout *all,
                         FILE *out)
 {
@@ -216,6 +226,8 @@ static mt_sizes measure(const outlook *o, const mt_parameters *parameters, int r
   }
   s.topics = o->fits.n * parameters->lda.n_components;
   s.team = all[0].n_devices > 0 ? all[0].n_devices : ranks;
+  s.nn_descent = mt_knn_choose(parameters->knn.build_algo, all[0].n_devices > 0,
+                               s.topics, s.terms, NULL) == MT_BUILD_NN_DESCENT;
   for (int r = 0; r < ranks; r++)
     if (all[r].n_threads > s.threads) s.threads = all[r].n_threads;
   return s;
@@ -265,6 +277,7 @@ mt_status mt_check_print(const mt_comm *world, const mt_command *command,
   mt_sizes sizes = measure(&o, parameters, world->size, all);
   sizes.base = base;
   print_fits(&o, &parameters->lda, out);
+  print_knn(&sizes, parameters, all[0].n_devices > 0, out);
   print_ranks(world, &o, all, out);
   print_memory(&o, parameters, &sizes, out);
 done:

@@ -36,11 +36,18 @@ static int64_t matrix_bytes(const mt_sizes *s, const mt_lda_options *lda)
   return 8 * s->terms * larger(share(s->topics, s->ranks), lda->n_components);
 }
 
+/* The whole matrix, and what is kept of each row. */
+static int64_t nn_descent_bytes(const mt_sizes *s, int64_t k)
+{
+  return s->topics * (4 * s->terms + 16 * k + 400 + 4 * s->threads);
+}
+
 /* A rank's rows twice and three visiting blocks, in blocks of 1 GiB at most. */
 static int64_t knn_bytes(const mt_sizes *s, const mt_knn_options *knn)
 {
   int64_t rows = share(s->topics, s->team), most = (int64_t)1 << 30;
   int64_t matrix = 5 * 4 * s->terms * rows;
+  if (s->nn_descent) return nn_descent_bytes(s, knn->n_neighbors);
   return (matrix < most ? matrix : most) + 32 * rows * knn->n_neighbors;
 }
 

@@ -12,6 +12,7 @@ typedef struct mt_sizes {
   int64_t topics;                          /* rows of the matrix */
   int64_t ranks, team;                     /* all; those of knn, umap and hdbscan */
   int64_t threads;                         /* of a rank */
+  bool nn_descent;                         /* for knn, instead of all pairs */
   int64_t base;                            /* bytes of a rank that does nothing */
 } mt_sizes;
 

@@ -26,6 +26,14 @@ typedef struct mt_edge {
   double weight; /* >= 0, finite */
 } mt_edge;
 
+/* How good approximate neighbours are, and what they cost; the same on all ranks. */
+typedef struct mt_knn_quality {
+  double recall; /* share of them that are as near as the exact k-th, over the sample */
+  int64_t sampled;  /* rows that it was measured on */
+  int64_t rounds;   /* of NN-Descent */
+  int64_t compared; /* pairs of rows, the sample's not counted */
+} mt_knn_quality;
+
 typedef struct mt_backend {
   const char *name; /* "cpu" or "cuda": what the job's stages over all topics run on */
 
@@ -46,6 +54,19 @@ typedef struct mt_backend {
   mt_status (*knn)(struct mt_backend *be, const mt_comm *comm, mt_metric metric,
                    int64_t k, const mt_rows *rows, int64_t *indices_out,
                    float *distances_out);
+
+  /**
+   * Nearly all of them, by NN-Descent (knn/nn_descent.h): the distances are exact, a row may
+   * be missing. The same bits on both backends. 1 <= k < rows->n.
+   * Memory   the whole matrix on every rank, and for each row about 16 k + 400 bytes, of
+   *          which a round sends 6 k + 260 to every rank
+   * Errors   MT_ERR_MEMORY the matrix does not fit; MT_ERR_INPUT 2^31 rows and more; a row
+   *          that the metric does not allow
+   */
+  mt_status (*knn_approximate)(struct mt_backend *be, const mt_comm *comm,
+                               mt_metric metric, int64_t k, const mt_rows *rows,
+                               int64_t *indices_out, float *distances_out,
+                               mt_knn_quality *quality_out);
 
   /* Fuzzy simplicial set: membership strengths and the symmetric union (umap/umap.h).
    * indices, distances  (local, k), self not in them. */
@@ -127,6 +148,9 @@ mt_status mt_backend_cpu(mt_backend **backend_out);
 /* The functions of the CPU backend's table, each in a file of its name. */
 mt_status mt_cpu_knn(mt_backend *be, const mt_comm *comm, mt_metric metric, int64_t k,
                      const mt_rows *rows, int64_t *indices_out, float *distances_out);
+mt_status mt_cpu_knn_approximate(mt_backend *be, const mt_comm *comm, mt_metric metric,
+                                 int64_t k, const mt_rows *rows, int64_t *indices_out,
+                                 float *distances_out, mt_knn_quality *quality_out);
 mt_status mt_cpu_umap_graph(mt_backend *be, const mt_comm *comm,
                             const mt_umap_options *options, int64_t n, int64_t k,
                             const int64_t *indices, const float *distances,

@@ -26,6 +26,7 @@ mt_status mt_backend_cpu(mt_backend **backend_out)
       .name = "cpu",
       .start = start,
       .knn = mt_cpu_knn,
+      .knn_approximate = mt_cpu_knn_approximate,
       .umap_graph = mt_cpu_umap_graph,
       .umap_start = mt_cpu_umap_start,
       .umap_epochs = mt_cpu_umap_epochs,

@@ -1,5 +1,6 @@
 #include "base/memory.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -51,6 +52,17 @@ mt_status mt_string_copy(const char *text, char **out)
   if (copy == NULL) return mt_fail(MT_ERR_MEMORY, "no memory to copy a string");
   *out = copy;
   return MT_OK;
+}
+
+int64_t mt_memory_available(void)
+{
+  long long kilobytes = -1;
+  char line[128];
+  FILE *file = fopen("/proc/meminfo", "r");
+  while (file != NULL && kilobytes < 0 && fgets(line, sizeof line, file) != NULL)
+    if (sscanf(line, "MemAvailable: %lld kB", &kilobytes) != 1) kilobytes = -1;
+  if (file != NULL) fclose(file);
+  return kilobytes >= 0 ? (int64_t)kilobytes * 1024 : INT64_MAX;
 }
 
 int64_t mt_memory_peak(void)

@@ -31,6 +31,10 @@ mt_status mt_memory_grow(int64_t count, size_t size, const char *what,
 /* A copy of a string; NULL stays NULL. */
 mt_status mt_string_copy(const char *text, char **out);
 
+/* Memory of this node that is free, or that caches would give up, bytes; INT64_MAX if the
+ * system does not tell. */
+int64_t mt_memory_available(void);
+
 /* Peak resident memory of this process so far, bytes. */
 int64_t mt_memory_peak(void);
 

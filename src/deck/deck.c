@@ -171,9 +171,6 @@ mt_status mt_parameters_check(const mt_parameters *parameters)
   const mt_hdbscan_options *hdbscan = &parameters->hdbscan;
 
   MT_TRY(check_corpus(&parameters->corpus));
-  MT_REQUIRE(
-      knn->build_algo != MT_BUILD_NN_DESCENT, MT_ERR_INPUT,
-      "knn.build_algo \"nn_descent\" is not built yet; allowed: auto | brute_force");
   MT_TRY(check_umap(&parameters->umap));
   MT_REQUIRE(parameters->umap.local_connectivity < (double)knn->n_neighbors,
              MT_ERR_INPUT,

@@ -148,9 +148,14 @@ const mt_parameter mt_parameter_table[] = {
         "detail; large: the whole. More than there are topics is cut down."),
     CHOICE(knn, metric, "cosine", metrics,
            "How the distance of two topics is measured, on their rows of term shares."),
-    CHOICE(knn, build_algo, "auto", algorithms,
-           "How neighbours are found. brute_force is exact, and what auto takes; "
-           "nn_descent (approximate) is not built yet."),
+    CHOICE(
+        knn, build_algo, "auto", algorithms,
+        "How neighbours are found. brute_force compares all pairs: exact. nn_descent "
+        "misses a few, which run.json counts (recall), and needs the whole matrix in "
+        "the memory of each rank; it is for many topics. auto takes brute_force unless "
+        "that would take more than an hour at a nominal rate (a node of CPUs 2 "
+        "TFLOP/s, "
+        "a GPU 400)."),
 
     INT(umap, n_components, "2", 1, 100,
         "Dimensions of the layout. The map shows the first two."),

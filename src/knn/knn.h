@@ -4,6 +4,7 @@
 #define MT_KNN_KNN_H
 #include "base/status.h"
 #include "knn/metric.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 /**
@@ -34,5 +35,16 @@ mt_status mt_knn_refuse(mt_metric metric, int64_t row, int64_t column, double va
 
 /* The names in the deck. */
 const char *mt_metric_name(mt_metric metric);
+const char *mt_build_algo_name(mt_build_algo algorithm);
+
+/**
+ * The algorithm for n rows of d columns: auto takes the exact one unless 2 n^2 d operations
+ * would take more than an hour at a nominal rate, of a node (2 TFLOP/s) or of a GPU (400), so
+ * that the choice hangs on nothing but the matrix and the backend.
+ * reason_out   [MT_KNN_REASON] what was chosen and why, a line for people; or NULL
+ */
+enum { MT_KNN_REASON = 200 };
+mt_build_algo mt_knn_choose(mt_build_algo wanted, bool on_gpu, int64_t n, int64_t d,
+                            char *reason_out);
 
 #endif

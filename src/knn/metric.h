@@ -52,11 +52,12 @@ MT_METRIC_INLINE double mt_metric_coordinate(mt_metric metric, double scale,
   return (double)value;
 }
 
-/* Squared Euclidean distance between transformed rows: z is one already, y is not. */
-MT_METRIC_INLINE double mt_metric_square(mt_metric metric, int64_t d, const double *z,
-                                         double y_scale, const float *y)
+/* Adds d columns' squared differences to the lanes: z is transformed already, y is not.
+ * Columns may come in pieces, all but the last of them whole multiples of the lanes. */
+MT_METRIC_INLINE void mt_metric_add_squares(mt_metric metric, int64_t d,
+                                            const double *z, double y_scale,
+                                            const float *y, double *lane)
 {
-  double lane[MT_METRIC_LANES] = {0.0};
   int64_t whole = d - d % MT_METRIC_LANES;
   for (int64_t t = 0; t < whole; t += MT_METRIC_LANES)
     for (int l = 0; l < MT_METRIC_LANES; l++) {
@@ -67,6 +68,14 @@ MT_METRIC_INLINE double mt_metric_square(mt_metric metric, int64_t d, const doub
     double off = z[t] - mt_metric_coordinate(metric, y_scale, y[t]);
     lane[t - whole] += off * off;
   }
+}
+
+/* Squared Euclidean distance between transformed rows: z is one already, y is not. */
+MT_METRIC_INLINE double mt_metric_square(mt_metric metric, int64_t d, const double *z,
+                                         double y_scale, const float *y)
+{
+  double lane[MT_METRIC_LANES] = {0.0};
+  mt_metric_add_squares(metric, d, z, y_scale, y, lane);
   return mt_metric_add_lanes(lane);
 }
 
@@ -86,6 +95,16 @@ MT_METRIC_INLINE double mt_metric_length(mt_metric metric, double distance)
 {
   if (metric == MT_METRIC_COSINE) return sqrt(2.0 * distance);
   return metric == MT_METRIC_HELLINGER ? sqrt(2.0) * distance : distance;
+}
+
+/* Two transformed rows further apart than this, squared, are at more than the distance. The
+ * sum of squares only grows, also as rounded: what is beyond it after some columns can be
+ * left there. */
+MT_METRIC_INLINE double mt_metric_most_square(mt_metric metric, double distance)
+{
+  double square = metric == MT_METRIC_COSINE ? 2.0 * distance : distance * distance;
+  if (metric == MT_METRIC_HELLINGER) square *= 2.0;
+  return square * (1.0 + 0x1p-40) + 1e-300; /* roundings, also of denormals */
 }
 
 /* As it is stored; beyond float's range, its largest number. */

@@ -1,0 +1,618 @@
+/* NN-Descent (knn/nn_descent.h): every rank holds the matrix and works on its own rows; what
+ * it finds is gathered after each step. A row is left as soon as a part of its columns puts it
+ * beyond the neighbours there are, which changes no result. */
+#include "backend/cpu_nn_descent.h"
+#include "base/memory.h"
+#include "base/progress.h"
+#include "base/stop.h"
+#include "knn/knn.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__GLIBC__)
+/* No fused multiply-add in either: both give the same bits. */
+#define FOR_VECTORS __attribute__((target_clones("avx2", "default")))
+#else
+#define FOR_VECTORS
+#endif
+#define INLINE static inline __attribute__((always_inline))
+
+typedef struct worker { /* a thread's own memory */
+  double *z;            /* (d) the row in hand, transformed */
+  uint32_t *seen;       /* (n) stamp of the row that met this one last */
+  uint32_t stamp;       /* even: a neighbour before; odd: a candidate */
+  uint64_t *edges;      /* (edges_room) of a row, by priority */
+  int64_t edges_room;
+  int64_t compared; /* pairs */
+} worker;
+
+typedef struct descent {
+  const mt_comm *comm;
+  const mt_rows *rows;
+  mt_metric metric;
+  mt_nn_plan plan;
+  int64_t n, d, k, first, local;
+  int n_threads;
+  worker *workers;
+  float *matrix;   /* (n, d) */
+  double *scale;   /* (n) mt_metric_scale */
+  uint32_t *order; /* (trees, n) rows by place */
+  uint32_t *place; /* (trees, local) places of this rank's rows */
+  int64_t
+      *visit; /* (local) its rows, those of a leaf together: they share candidates */
+  uint32_t *graph;    /* (n, width) entries */
+  double *distance;   /* (local, width) */
+  uint32_t *links;    /* (n, 2, links) rows: new, old; the rest MT_NN_NONE */
+  int64_t *indptr;    /* (local + 1) */
+  uint32_t *incoming; /* (indptr[local]) entries: whose neighbour the row is */
+  int64_t incoming_room;
+} descent;
+
+/* ---- pairs ------------------------------------------------------------------------------- */
+
+/* Infinity if it is found to be beyond most. */
+INLINE double square_up_to(mt_metric metric, int64_t d, const double *z, double scale,
+                           const float *y, double most)
+{
+  enum { PIECE = 256 };
+  double lane[MT_METRIC_LANES] = {0.0};
+  for (int64_t t = 0; t < d; t += PIECE) {
+    int64_t columns = d - t < PIECE ? d - t : PIECE;
+    mt_metric_add_squares(metric, columns, z + t, scale, y + t, lane);
+    if (mt_metric_add_lanes(lane) > most) return INFINITY;
+  }
+  return mt_metric_add_lanes(lane);
+}
+
+FOR_VECTORS static double square_of(mt_metric metric, int64_t d, const double *z,
+                                    double scale, const float *y, double most)
+{
+  switch (metric) { /* a constant in each: one loop without branches */
+  case MT_METRIC_COSINE:
+    return square_up_to(MT_METRIC_COSINE, d, z, scale, y, most);
+  case MT_METRIC_HELLINGER:
+    return square_up_to(MT_METRIC_HELLINGER, d, z, scale, y, most);
+  default:
+    return square_up_to(MT_METRIC_EUCLIDEAN, d, z, scale, y, most);
+  }
+}
+
+INLINE double side_by(mt_metric metric, int64_t d, const float *x, double x_scale,
+                      const float *a, double a_scale, const float *b, double b_scale)
+{
+  double lane[MT_METRIC_LANES] = {0.0};
+  mt_nn_add_side(metric, d, x_scale, x, a_scale, a, b_scale, b, lane);
+  return mt_metric_add_lanes(lane);
+}
+
+FOR_VECTORS static double side_of(mt_metric metric, int64_t d, const float *x,
+                                  double x_scale, const float *a, double a_scale,
+                                  const float *b, double b_scale)
+{
+  switch (metric) {
+  case MT_METRIC_COSINE:
+    return side_by(MT_METRIC_COSINE, d, x, x_scale, a, a_scale, b, b_scale);
+  case MT_METRIC_HELLINGER:
+    return side_by(MT_METRIC_HELLINGER, d, x, x_scale, a, a_scale, b, b_scale);
+  default:
+    return side_by(MT_METRIC_EUCLIDEAN, d, x, x_scale, a, a_scale, b, b_scale);
+  }
+}
+
+/* The neighbours that a row has so far. */
+typedef struct list {
+  int64_t row, width;
+  double *distances;
+  uint32_t *entries;
+} list;
+
+static list list_of(const descent *s, int64_t i)
+{
+  int64_t row = s->first + i, width = s->plan.width;
+  return (list){row, width, s->distance + i * width, s->graph + row * width};
+}
+
+/* Takes a row in hand: its neighbours, and it itself, are no candidates. */
+static void take_up(const descent *s, worker *w, const list *l)
+{
+  const float *x = s->matrix + l->row * s->d;
+  double scale = s->scale[l->row];
+  for (int64_t t = 0; t < s->d; t++)
+    w->z[t] = mt_metric_coordinate(s->metric, scale, x[t]);
+  w->stamp += 2;
+  if (w->stamp == 0) {
+    memset(w->seen, 0, (size_t)s->n * sizeof *w->seen);
+    w->stamp = 2;
+  }
+  w->seen[l->row] = w->stamp;
+  for (int64_t m = 0; m < l->width; m++) {
+    uint32_t other = mt_nn_row(l->entries[m]);
+    if (other != MT_NN_NONE) w->seen[other] = w->stamp;
+  }
+}
+
+/* Compares the row in hand with another, once, and keeps that one if it is near enough. */
+static void compare(const descent *s, worker *w, const list *l, uint32_t other)
+{
+  if (w->seen[other] - w->stamp <= 1) return;
+  w->seen[other] = w->stamp + 1;
+  w->compared++;
+  double scale = s->scale[l->row], other_scale = s->scale[other], square = 0.0;
+  double worst = l->distances[l->width - 1];
+  if (scale != 0.0 && other_scale != 0.0) {
+    double most = mt_metric_most_square(s->metric, worst);
+    square =
+        square_of(s->metric, s->d, w->z, other_scale, s->matrix + other * s->d, most);
+    if (square == INFINITY) return;
+  }
+  mt_nn_keep(l->width, mt_metric_distance(s->metric, scale, other_scale, square), other,
+             l->distances, l->entries);
+}
+
+/* How many neighbours the row has now that it had not when it was taken up. */
+static int64_t count_changes(const worker *w, const list *l)
+{
+  int64_t changes = 0;
+  for (int64_t m = 0; m < l->width; m++) {
+    uint32_t other = mt_nn_row(l->entries[m]);
+    changes += other != MT_NN_NONE && w->seen[other] == w->stamp + 1;
+  }
+  return changes;
+}
+
+/* ---- the trees ----------------------------------------------------------------------------- */
+
+typedef struct placed {
+  float side;
+  uint32_t row;
+} placed;
+
+static int by_side(const void *a, const void *b)
+{
+  const placed *p = a, *q = b;
+  if (p->side != q->side) return p->side < q->side ? -1 : 1;
+  return (p->row > q->row) - (p->row < q->row);
+}
+
+/* Of place p of a tree. */
+static float side_at(const descent *s, int64_t tree, int64_t level, int64_t p)
+{
+  const uint32_t *order = s->order + tree * s->n;
+  int64_t segment = mt_nn_segment_of(s->n, level, p), a, b, x = order[p];
+  int64_t first = mt_nn_segment_first(s->n, level, segment);
+  int64_t end = mt_nn_segment_first(s->n, level, segment + 1);
+  mt_nn_pivots(tree, level, segment, end - first, &a, &b);
+  a = order[first + a];
+  b = order[first + b];
+  double side =
+      side_of(s->metric, s->d, s->matrix + x * s->d, s->scale[x], s->matrix + a * s->d,
+              s->scale[a], s->matrix + b * s->d, s->scale[b]);
+  return side < FLT_MAX ? side > -FLT_MAX ? (float)side : -FLT_MAX : FLT_MAX;
+}
+
+/* Splits every segment of a level. Every rank computes its part of the sides. */
+static mt_status split(descent *s, int64_t level, float *sides, placed *places)
+{
+  int64_t all = s->plan.trees * s->n, segments = (int64_t)1 << level;
+  int64_t first = mt_part_first(all, s->comm->size, s->comm->rank);
+  int64_t end = first + mt_part_count(all, s->comm->size, s->comm->rank);
+#pragma omp parallel for num_threads(s->n_threads) schedule(dynamic, 64)
+  for (int64_t p = first; p < end; p++)
+    sides[p] = side_at(s, p / s->n, level, p % s->n);
+  mt_status status = mt_allgather_rows(s->comm, all, sizeof *sides, sides);
+  if (status != MT_OK) return status;
+  for (int64_t p = 0; p < all; p++) places[p] = (placed){sides[p], s->order[p]};
+#pragma omp parallel for num_threads(s->n_threads) schedule(dynamic)
+  for (int64_t i = 0; i < s->plan.trees * segments; i++) {
+    int64_t from = mt_nn_segment_first(s->n, level, i % segments);
+    int64_t to = mt_nn_segment_first(s->n, level, i % segments + 1);
+    qsort(places + i / segments * s->n + from, (size_t)(to - from), sizeof *places,
+          by_side);
+  }
+  for (int64_t p = 0; p < all; p++) s->order[p] = places[p].row;
+  return MT_OK;
+}
+
+static mt_status grow_trees(descent *s)
+{
+  mt_status status = MT_OK;
+  int64_t all = s->plan.trees * s->n, visited = 0;
+  float *sides = NULL;
+  placed *places = NULL;
+  status = mt_memory_new(all, sizeof *sides, "sides", (void **)&sides);
+  if (status == MT_OK)
+    status = mt_memory_new(all, sizeof *places, "places", (void **)&places);
+  MT_TRY(mt_agree(s->comm, status));
+  for (int64_t p = 0; p < all; p++) s->order[p] = (uint32_t)(p % s->n);
+  for (int64_t level = 0; level < s->plan.levels; level++) {
+    MT_TRY(mt_agree(s->comm, mt_stop_requested() ? MT_STOPPED : MT_OK));
+    MT_TRY(split(s, level, sides, places));
+  }
+  for (int64_t p = 0; p < all; p++) {
+    int64_t i = (int64_t)s->order[p] - s->first;
+    if (i < 0 || i >= s->local) continue;
+    s->place[p / s->n * s->local + i] = (uint32_t)(p % s->n);
+    if (p < s->n) s->visit[visited++] = i;
+  }
+done:
+  free(sides);
+  free(places);
+  return status;
+}
+
+/* ---- links --------------------------------------------------------------------------------- */
+
+/* For each of this rank's rows, who has it as a neighbour. */
+static mt_status turn_round(descent *s)
+{
+  int64_t width = s->plan.width, entries = s->n * width, total = 0;
+  int64_t *next = s->indptr + 1; /* where a row's next one goes; in the end, its end */
+  memset(s->indptr, 0, (size_t)(s->local + 1) * sizeof *s->indptr);
+  for (int64_t e = 0; e < entries; e++) {
+    int64_t i = (int64_t)mt_nn_row(s->graph[e]) - s->first;
+    if (i >= 0 && i < s->local) next[i]++;
+  }
+  for (int64_t i = 0; i < s->local; i++) {
+    int64_t many = next[i];
+    next[i] = total;
+    total += many;
+  }
+  mt_status status = mt_memory_grow(total, sizeof *s->incoming, "edges",
+                                    &s->incoming_room, (void **)&s->incoming);
+  if (status != MT_OK) return status;
+  for (int64_t e = 0; e < entries; e++) {
+    int64_t i = (int64_t)mt_nn_row(s->graph[e]) - s->first;
+    if (i < 0 || i >= s->local) continue;
+    s->incoming[next[i]++] = (uint32_t)(e / width) | (s->graph[e] & MT_NN_NEW);
+  }
+  return MT_OK;
+}
+
+static int by_number(const void *a, const void *b)
+{
+  uint64_t p = *(const uint64_t *)a, q = *(const uint64_t *)b;
+  return (p > q) - (p < q);
+}
+
+/* The links of row i among its new or old edges; how many. */
+static int64_t choose(const descent *s, worker *w, int64_t i, int64_t round,
+                      uint32_t is_new, uint32_t *links_out)
+{
+  const list l = list_of(s, i);
+  int64_t n_edges = 0, chosen = 0;
+  for (int64_t m = 0; m < l.width; m++)
+    if ((l.entries[m] & MT_NN_NEW) == is_new)
+      w->edges[n_edges++] = mt_nn_priority(s->n, round, l.row, mt_nn_row(l.entries[m]));
+  for (int64_t e = s->indptr[i]; e < s->indptr[i + 1]; e++)
+    if ((s->incoming[e] & MT_NN_NEW) == is_new)
+      w->edges[n_edges++] =
+          mt_nn_priority(s->n, round, l.row, mt_nn_row(s->incoming[e]));
+  qsort(w->edges, (size_t)n_edges, sizeof *w->edges, by_number);
+  for (int64_t e = 0; e < n_edges && chosen < s->plan.links; e++)
+    if (e == 0 || w->edges[e] != w->edges[e - 1]) /* both may be neighbours */
+      links_out[chosen++] = (uint32_t)w->edges[e];
+  for (int64_t m = chosen; m < s->plan.links; m++) links_out[m] = MT_NN_NONE;
+  return chosen;
+}
+
+/* Edges that take part in this round are old after it. */
+static void grow_old(const list *l, int64_t n_links, const uint32_t *links)
+{
+  for (int64_t m = 0; m < l->width; m++)
+    for (int64_t j = 0; j < n_links; j++)
+      if (l->entries[m] == (links[j] | MT_NN_NEW)) l->entries[m] = links[j];
+}
+
+static mt_status make_room(descent *s)
+{
+  int64_t most = 0;
+  for (int64_t i = 0; i < s->local; i++)
+    if (s->indptr[i + 1] - s->indptr[i] > most) most = s->indptr[i + 1] - s->indptr[i];
+  for (int t = 0; t < s->n_threads; t++) {
+    worker *w = s->workers + t;
+    mt_status status = mt_memory_grow(most + s->plan.width, sizeof *w->edges, "edges",
+                                      &w->edges_room, (void **)&w->edges);
+    if (status != MT_OK) return status;
+  }
+  return MT_OK;
+}
+
+static mt_status link_rows(descent *s, int64_t round)
+{
+  int64_t most = s->plan.links;
+  mt_status status = turn_round(s);
+  if (status == MT_OK) status = make_room(s);
+  status = mt_agree(s->comm, status);
+  if (status != MT_OK) return status;
+#pragma omp parallel for num_threads(s->n_threads) schedule(dynamic, 64)
+  for (int64_t i = 0; i < s->local; i++) {
+    worker *w = s->workers + omp_get_thread_num();
+    uint32_t *links = s->links + (s->first + i) * 2 * most;
+    const list l = list_of(s, i);
+    int64_t n_new = choose(s, w, i, round, MT_NN_NEW, links);
+    choose(s, w, i, round, 0, links + most);
+    grow_old(&l, n_new, links);
+  }
+  return mt_allgather_rows(s->comm, s->n, 2 * (size_t)most * sizeof *s->links,
+                           s->links);
+}
+
+/* ---- rounds -------------------------------------------------------------------------------- */
+
+static void compare_links(const descent *s, worker *w, const list *l,
+                          const uint32_t *links, int64_t from, int64_t to)
+{
+  for (int64_t m = 0; m < s->plan.links && links[m] != MT_NN_NONE; m++) {
+    const uint32_t *of = s->links + (int64_t)links[m] * 2 * s->plan.links;
+    for (int64_t j = from; j < to; j++)
+      if (of[j] != MT_NN_NONE) compare(s, w, l, of[j]);
+  }
+}
+
+/* Own row i with the links of its links. */
+static void search_links(const descent *s, worker *w, const list *l)
+{
+  int64_t most = s->plan.links;
+  const uint32_t *links = s->links + l->row * 2 * most;
+  compare_links(s, w, l, links, 0, 2 * most);
+  compare_links(s, w, l, links + most, 0, most);
+}
+
+/* With the rows in its leaves. */
+static void search_leaves(const descent *s, worker *w, const list *l)
+{
+  for (int64_t tree = 0; tree < s->plan.trees; tree++) {
+    int64_t place = s->place[tree * s->local + l->row - s->first];
+    int64_t leaf = mt_nn_segment_of(s->n, s->plan.levels, place);
+    int64_t end = mt_nn_segment_first(s->n, s->plan.levels, leaf + 1);
+    for (int64_t p = mt_nn_segment_first(s->n, s->plan.levels, leaf); p < end; p++)
+      compare(s, w, l, s->order[tree * s->n + p]);
+  }
+}
+
+/* Searches for all own rows; *changes_out, over all ranks, new neighbours. */
+static mt_status search_all(descent *s,
+                            void (*search)(const descent *, worker *, const list *),
+                            int64_t *changes_out)
+{
+  int64_t changes = 0;
+  if (mt_stop_agreed(s->comm)) return MT_STOPPED;
+#pragma omp parallel for num_threads(s->n_threads) schedule(dynamic, 16) \
+    reduction(+ : changes)
+  for (int64_t v = 0; v < s->local; v++) {
+    worker *w = s->workers + omp_get_thread_num();
+    const list l = list_of(s, s->visit[v]);
+    take_up(s, w, &l);
+    search(s, w, &l);
+    changes += count_changes(w, &l);
+  }
+  mt_status status = mt_sum_i64(s->comm, 1, &changes);
+  *changes_out = changes;
+  if (status != MT_OK) return status;
+  return mt_allgather_rows(s->comm, s->n, (size_t)s->plan.width * sizeof *s->graph,
+                           s->graph);
+}
+
+static mt_status descend(descent *s, int64_t *rounds_out)
+{
+  mt_status status = MT_OK;
+  int64_t changes;
+  for (int64_t e = 0; e < s->n * s->plan.width; e++) s->graph[e] = MT_NN_NONE;
+  for (int64_t e = 0; e < s->local * s->plan.width; e++) s->distance[e] = INFINITY;
+  MT_TRY(search_all(s, search_leaves, &changes));
+  for (int64_t round = 0; round < s->plan.rounds && changes > s->plan.enough; round++) {
+    MT_TRY(link_rows(s, round));
+    MT_TRY(search_all(s, search_links, &changes));
+    *rounds_out = round + 1;
+    mt_progress_update(round + 1);
+  }
+done:
+  return status;
+}
+
+/* ---- recall --------------------------------------------------------------------------------- */
+
+/* How many of row i's k neighbours are as near as its exact k-th. Comparing the list that
+ * there is with all rows makes it exact. */
+static int64_t count_hits(const descent *s, worker *w, int64_t i, double *distances,
+                          uint32_t *entries)
+{
+  const list found = list_of(s, i);
+  const list exact = {found.row, s->k, distances, entries};
+  int64_t hits = 0;
+  memcpy(distances, found.distances, (size_t)s->k * sizeof *distances);
+  memcpy(entries, found.entries, (size_t)s->k * sizeof *entries);
+  take_up(s, w, &exact);
+  for (int64_t other = 0; other < s->n; other++) compare(s, w, &exact, (uint32_t)other);
+  while (hits < s->k && found.distances[hits] <= distances[s->k - 1]) hits++;
+  return hits;
+}
+
+static mt_status measure_recall(descent *s, mt_knn_quality *quality)
+{
+  mt_status status = MT_OK;
+  int64_t count = s->n < MT_NN_SAMPLE ? s->n : MT_NN_SAMPLE, hits = 0;
+  double *distances = NULL;
+  uint32_t *entries = NULL;
+  status = mt_memory_new(s->n_threads * s->k, sizeof *distances, "distances",
+                         (void **)&distances);
+  if (status == MT_OK)
+    status = mt_memory_new(s->n_threads * s->k, sizeof *entries, "entries",
+                           (void **)&entries);
+  MT_TRY(mt_agree(s->comm, status));
+#pragma omp parallel for num_threads(s->n_threads) schedule(dynamic) reduction(+ : hits)
+  for (int64_t j = 0; j < count; j++) {
+    int64_t i = mt_nn_sampled_row(s->n, count, j) - s->first;
+    int64_t thread = omp_get_thread_num();
+    if (i < 0 || i >= s->local) continue;
+    hits += count_hits(s, s->workers + thread, i, distances + thread * s->k,
+                       entries + thread * s->k);
+  }
+  MT_TRY(mt_sum_i64(s->comm, 1, &hits));
+  quality->sampled = count;
+  quality->recall = (double)hits / (double)(count * s->k);
+done:
+  free(distances);
+  free(entries);
+  return status;
+}
+
+/* ---- the matrix ------------------------------------------------------------------------------ */
+
+/* Reads this rank's rows, checks them, and gathers all. */
+static mt_status gather_matrix(descent *s)
+{
+  mt_status status = MT_OK;
+  float *own = s->matrix + s->first * s->d;
+  int64_t bad = -1, column = 0, first_bad;
+  MT_TRY(mt_agree(
+      s->comm, s->local > 0 ? s->rows->read(s->rows, s->first, s->local, own) : MT_OK));
+  mt_knn_check(s->metric, s->first, s->local, s->d, own, &bad, &column);
+  first_bad = bad < 0 ? s->n : bad;
+  MT_TRY(mt_min_i64(s->comm, 1, &first_bad));
+  if (first_bad < s->n && first_bad == bad)
+    status =
+        mt_knn_refuse(s->metric, bad, column, own[(bad - s->first) * s->d + column]);
+  MT_TRY(mt_agree(s->comm, status));
+#pragma omp parallel for num_threads(s->n_threads) schedule(static)
+  for (int64_t i = 0; i < s->local; i++)
+    s->scale[s->first + i] = mt_metric_scale(s->metric, s->d, own + i * s->d);
+  MT_TRY(mt_allgather_rows(s->comm, s->n, sizeof *s->scale, s->scale));
+  MT_TRY(mt_allgather_rows(s->comm, s->n, (size_t)s->d * sizeof *s->matrix, s->matrix));
+done:
+  return status;
+}
+
+/* ---- memory ----------------------------------------------------------------------------------- */
+
+/* The whole matrix, on every rank: does it fit on this node? */
+static mt_status require_memory(const mt_comm *comm, const mt_rows *rows)
+{
+  mt_comm node;
+  mt_status status = mt_comm_node(comm, &node);
+  if (status != MT_OK) return status;
+  double bytes = (double)rows->n * (double)rows->d * sizeof(float);
+  double needed = bytes * node.size, there = (double)mt_memory_available();
+  if (needed > there && node.rank == 0)
+    status =
+        mt_fail(MT_ERR_MEMORY,
+                "nn_descent needs the whole matrix (%lld x %lld x 4 bytes = %.1f GB) "
+                "in the memory of each rank: %.1f GB for the %d on this node, where "
+                "%.1f GB are free; use fewer ranks with more threads, or "
+                "knn.build_algo=\"brute_force\"",
+                (long long)rows->n, (long long)rows->d, bytes / 1e9, needed / 1e9,
+                node.size, there / 1e9);
+  mt_comm_free(&node);
+  return mt_agree(comm, status);
+}
+
+static mt_status new_memory(descent *s)
+{
+  mt_status status = MT_OK;
+  const mt_nn_plan *plan = &s->plan;
+  MT_NEW(s->workers, s->n_threads);
+  for (int t = 0; t < s->n_threads; t++) {
+    MT_NEW(s->workers[t].z, s->d);
+    MT_NEW(s->workers[t].seen, s->n);
+  }
+  MT_NEW(s->matrix, s->n * s->d);
+  MT_NEW(s->scale, s->n);
+  MT_NEW(s->order, plan->trees * s->n);
+  MT_NEW(s->place, plan->trees * s->local);
+  MT_NEW(s->visit, s->local);
+  MT_NEW(s->graph, s->n * plan->width);
+  MT_NEW(s->distance, s->local * plan->width);
+  MT_NEW(s->links, s->n * 2 * plan->links);
+  MT_NEW(s->indptr, s->local + 1);
+done:
+  return status;
+}
+
+static void free_memory(descent *s)
+{
+  for (int t = 0; s->workers != NULL && t < s->n_threads; t++) {
+    free(s->workers[t].z);
+    free(s->workers[t].seen);
+    free(s->workers[t].edges);
+  }
+  free(s->workers);
+  free(s->matrix);
+  free(s->scale);
+  free(s->order);
+  free(s->place);
+  free(s->visit);
+  free(s->graph);
+  free(s->distance);
+  free(s->links);
+  free(s->indptr);
+  free(s->incoming);
+}
+
+/* ---- all of it ----------------------------------------------------------------------------------- */
+
+static int64_t compared(const descent *s)
+{
+  int64_t sum = 0;
+  for (int t = 0; t < s->n_threads; t++) sum += s->workers[t].compared;
+  return sum;
+}
+
+mt_status mt_cpu_knn_planned(const mt_comm *comm, mt_metric metric, int64_t k,
+                             const mt_rows *rows, const mt_nn_plan *plan,
+                             int64_t *indices_out, float *distances_out,
+                             mt_knn_quality *quality_out)
+{
+  mt_status status = MT_OK;
+  descent s = {
+      .comm = comm,
+      .rows = rows,
+      .metric = metric,
+      .plan = *plan,
+      .n = rows->n,
+      .d = rows->d,
+      .k = k,
+      .first = mt_part_first(rows->n, comm->size, comm->rank),
+      .local = mt_part_count(rows->n, comm->size, comm->rank),
+      .n_threads = omp_get_max_threads(),
+  };
+  *quality_out = (mt_knn_quality){.recall = 0.0};
+  MT_TRY(require_memory(comm, rows));
+  MT_TRY(mt_agree(comm, new_memory(&s)));
+  MT_TRY(gather_matrix(&s));
+  mt_progress_begin(comm->rank, "knn", plan->rounds);
+  MT_TRY(grow_trees(&s));
+  MT_TRY(descend(&s, &quality_out->rounds));
+  quality_out->compared = compared(&s);
+  MT_TRY(mt_sum_i64(comm, 1, &quality_out->compared));
+  MT_TRY(measure_recall(&s, quality_out));
+  for (int64_t i = 0; i < s.local; i++)
+    for (int64_t m = 0; m < k; m++) {
+      const list l = list_of(&s, i);
+      indices_out[i * k + m] = mt_nn_row(l.entries[m]);
+      distances_out[i * k + m] = mt_metric_store(l.distances[m]);
+    }
+done:
+  mt_progress_end();
+  free_memory(&s);
+  return status;
+}
+
+mt_status mt_cpu_knn_approximate(mt_backend *be, const mt_comm *comm, mt_metric metric,
+                                 int64_t k, const mt_rows *rows, int64_t *indices_out,
+                                 float *distances_out, mt_knn_quality *quality_out)
+{
+  (void)be;
+  if (k < 1 || k >= rows->n)
+    return mt_fail(MT_ERR_ARG, "%lld neighbours of %lld rows", (long long)k,
+                   (long long)rows->n);
+  if (rows->n > MT_NN_MOST_ROWS)
+    return mt_fail(MT_ERR_INPUT,
+                   "nn_descent takes at most %lld rows, not %lld: use "
+                   "knn.build_algo=\"brute_force\"",
+                   (long long)MT_NN_MOST_ROWS, (long long)rows->n);
+  mt_nn_plan plan = mt_nn_plan_make(rows->n, k);
+  return mt_cpu_knn_planned(comm, metric, k, rows, &plan, indices_out, distances_out,
+                            quality_out);
+}

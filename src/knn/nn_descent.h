@@ -1,0 +1,129 @@
+/* NN-Descent: nearly all of each row's nearest neighbours, for sizes where comparing all
+ * pairs takes too long. What both backends share; they give the same bits.
+ * Source   Dong, Charikar, Li 2011: neighbours of neighbours are likely neighbours; only
+ *          pairs of which one is new are compared. Candidates from both directions of the
+ *          graph, capped, and a start from trees that split rows by two of them, as in
+ *          pynndescent; rounds that read the round before alone, so that rows can be
+ *          worked on in any order and anywhere.
+ *
+ * Start. Each of `trees` trees splits all rows `levels` times in two halves of equal size:
+ * a segment's rows are sorted by how much nearer they are to the first of two of its rows,
+ * drawn at random, than to the second. A row's first candidates are those in its leaves.
+ *
+ * Round. Every pair (v, w) where w is one of v's `width` neighbours is an edge, new if w has
+ * not yet taken part in a round as v's neighbour. A row's links are, of its new and of its old
+ * edges in either direction, `links` each with the least random numbers; new edges among
+ * its links become old. A row u is then compared with every w that is a link of its link v,
+ * unless both links are old.
+ *
+ * Distances are those of metric.h, in double. A row's neighbours are sorted by (distance,
+ * index); a row is compared with another once a round at most. */
+#ifndef MT_KNN_NN_DESCENT_H
+#define MT_KNN_NN_DESCENT_H
+#include "base/both.h"
+#include "base/random.h"
+#include "knn/metric.h"
+
+typedef struct mt_nn_plan {
+  int64_t n;             /* rows */
+  int64_t width;         /* neighbours that a row keeps while it searches */
+  int64_t links;         /* most links of a row, new and old each */
+  int64_t trees, levels; /* a tree has 2^levels leaves */
+  int64_t rounds;        /* at most */
+  int64_t enough;        /* a round with no more new neighbours than that is the last */
+} mt_nn_plan;
+
+/* For k neighbours of n rows, 1 <= k < n <= MT_NN_MOST_ROWS. */
+mt_nn_plan mt_nn_plan_make(int64_t n, int64_t k);
+
+/* A neighbour as the graph holds it: a row's number, and whether the edge is new. */
+#define MT_NN_NEW       0x80000000u
+#define MT_NN_NONE      0x7fffffffu /* no neighbour: sorts behind all */
+#define MT_NN_MOST_ROWS ((int64_t)0x7fffffff)
+MT_BOTH uint32_t mt_nn_row(uint32_t entry)
+{
+  return entry & ~MT_NN_NEW;
+}
+
+/* Where segment s of a level begins among the places 0..n-1 of a tree (s = 2^level: n), and
+ * which one a place is in. Each is split in two by the next level. */
+MT_BOTH int64_t mt_nn_segment_first(int64_t n, int64_t level, int64_t s)
+{
+  return (n * s) >> level;
+}
+
+MT_BOTH int64_t mt_nn_segment_of(int64_t n, int64_t level, int64_t place)
+{
+  return (((place + 1) << level) - 1) / n;
+}
+
+/* The two places of a segment of `count` >= 2 places, from its first on, whose rows split it. */
+MT_BOTH void mt_nn_pivots(int64_t tree, int64_t level, int64_t s, int64_t count,
+                          int64_t *a_out, int64_t *b_out)
+{
+  uint32_t word[4];
+  mt_random_words((uint32_t)tree, MT_STREAM_KNN, (uint64_t)s, (uint32_t)level, 1, word);
+  *a_out = mt_random_below_of(word[0], word[1], count);
+  *b_out = mt_random_below_of(word[2], word[3], count - 1);
+  if (*b_out >= *a_out) ++*b_out;
+}
+
+/* Adds to the lanes, over d columns, what tells how much nearer a row is to a than to b:
+ * x.(a - b), transformed. Pieces as in mt_metric_add_squares. */
+MT_METRIC_INLINE void mt_nn_add_side(mt_metric metric, int64_t d, double x_scale,
+                                     const float *x, double a_scale, const float *a,
+                                     double b_scale, const float *b, double *lane)
+{
+  for (int64_t t = 0; t < d; t += MT_METRIC_LANES)
+    for (int l = 0; l < MT_METRIC_LANES && t + l < d; l++)
+      lane[l] += mt_metric_coordinate(metric, x_scale, x[t + l]) *
+                 (mt_metric_coordinate(metric, a_scale, a[t + l]) -
+                  mt_metric_coordinate(metric, b_scale, b[t + l]));
+}
+
+/* An edge's random number in a round, the same from both of its ends, with the other end's
+ * number below it: edges of a row are in the order of these. */
+MT_BOTH uint64_t mt_nn_priority(int64_t n, int64_t round, int64_t row, int64_t other)
+{
+  uint32_t word[4];
+  uint64_t low = (uint64_t)(row < other ? row : other);
+  uint64_t high = (uint64_t)(row < other ? other : row);
+  mt_random_words(0, MT_STREAM_KNN, low * (uint64_t)n + high, (uint32_t)round, 0, word);
+  return (uint64_t)word[0] << 32 | (uint64_t)other;
+}
+
+MT_BOTH bool mt_nn_before(double distance, uint32_t row, double other_distance,
+                          uint32_t other_row)
+{
+  return distance < other_distance || (distance == other_distance && row < other_row);
+}
+
+/* Keeps a row that is not there yet, as a new edge, if it is among the width nearest.
+ * distances, entries   (width) in order */
+MT_BOTH void mt_nn_keep(int64_t width, double distance, uint32_t row, double *distances,
+                        uint32_t *entries)
+{
+  int64_t at = width - 1;
+  if (!mt_nn_before(distance, row, distances[at], mt_nn_row(entries[at]))) return;
+  for (; at > 0 &&
+         mt_nn_before(distance, row, distances[at - 1], mt_nn_row(entries[at - 1]));
+       at--) {
+    distances[at] = distances[at - 1];
+    entries[at] = entries[at - 1];
+  }
+  distances[at] = distance;
+  entries[at] = row | MT_NN_NEW;
+}
+
+/* Rows whose recall is measured: MT_NN_SAMPLE of them, or all; the i-th of `count`, from
+ * equal parts of the rows, hence ascending. */
+enum { MT_NN_SAMPLE = 1000 };
+MT_BOTH int64_t mt_nn_sampled_row(int64_t n, int64_t count, int64_t i)
+{
+  uint32_t word[4];
+  int64_t first = n * i / count, end = n * (i + 1) / count;
+  mt_random_words(0, MT_STREAM_KNN, (uint64_t)i, 0, 2, word);
+  return first + mt_random_below_of(word[0], word[1], end - first);
+}
+
+#endif
