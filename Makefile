@@ -39,7 +39,7 @@ knn_SRC = src/knn/reference.c src/knn/nn_descent.c src/knn/choose.c src/knn/stag
 
 umap_SRC = src/umap/stage.c src/umap/layout.c src/umap/graph.c src/umap/fit_ab.c \
 	src/umap/start.c src/umap/spectral.c src/umap/places.c src/umap/pca.c src/umap/eigen.c \
-	src/umap/reference.c
+	src/umap/move.c src/umap/reference.c
 
 hdbscan_SRC = src/hdbscan/hdbscan.c src/hdbscan/spanning_tree_ref.c src/hdbscan/distinct.c \
 	src/hdbscan/linkage.c src/hdbscan/condense.c src/hdbscan/select.c src/hdbscan/stage.c

@@ -2,6 +2,10 @@
 #include "backend.h"
 #include "exchange.h"
 
+extern "C" {
+#include "umap/umap.h"
+}
+
 #include <cstdio>
 #include <nccl.h>
 
@@ -58,6 +62,7 @@ static mt_status open_backend(mt_backend **backend_out)
   gpu->table.umap_graph = mt_cpu_umap_graph;
   gpu->table.umap_start = mt_cpu_umap_start;
   gpu->table.umap_epochs = mt_cpu_umap_epochs;
+  gpu->table.umap_layout = mt_umap_by_steps;
   gpu->table.spanning_tree = mt_cpu_spanning_tree;
   gpu->table.memory_peak = memory_peak;
   gpu->table.close = close_backend;

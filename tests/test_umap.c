@@ -514,8 +514,12 @@ static void test_eigen(void **state)
     for (int64_t i = 0; i < n; i++)
       for (int64_t j = i; j < n && j < i + 4; j++)
         a[i * n + j] = a[j * n + i] = 0.3 * noise(9000 + i * 4 + j - i);
-    mt_operator op = {
-        .n = n, .firsts = firsts, .low = -3.0, .context = a, .apply = apply_dense};
+    mt_operator op = {.n = n,
+                      .firsts = firsts,
+                      .low = -3.0,
+                      .high = -3.0,
+                      .context = a,
+                      .apply = apply_dense};
     assert_int_equal(
         mt_eigen_largest(&mt_test_world, &op, K, 1e-9, 1, values, vectors, &residual),
         MT_OK);

@@ -21,6 +21,14 @@ typedef struct mt_graph {
 } mt_graph;
 void mt_graph_destroy(mt_graph *graph); /* frees the arrays; empties the struct */
 
+/* What a layout came to, beside the positions. */
+typedef struct mt_umap_result {
+  double a, b;        /* of the curve 1 / (1 + a d^2b), as used */
+  int64_t n_epochs;   /* as used */
+  int64_t components; /* parts of the graph that no edge joins; 0 without points */
+  int64_t edges;      /* each counted once */
+} mt_umap_result;
+
 typedef struct mt_edge {
   int64_t a, b;  /* a < b */
   double weight; /* >= 0, finite */
@@ -86,6 +94,14 @@ typedef struct mt_backend {
   mt_status (*umap_epochs)(struct mt_backend *be, const mt_comm *comm,
                            const mt_umap_options *options, const mt_graph *graph,
                            float *positions);
+
+  /* The three in a row, edges too light to act dropped after the first (mt_graph_prune). indices to positions_out as above; n = rows->n >= 2, 1 <= k < n.
+   * result   components and edges are set */
+  mt_status (*umap_layout)(struct mt_backend *be, const mt_comm *comm,
+                           const mt_umap_options *options, mt_metric metric, int64_t k,
+                           const int64_t *indices, const float *distances,
+                           const mt_rows *rows, float *positions_out,
+                           mt_umap_result *result);
 
   /**
    * Minimum spanning tree of the mutual reachability distance (hdbscan/hdbscan.h).

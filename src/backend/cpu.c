@@ -1,5 +1,6 @@
 #include "backend/backend.h"
 #include "base/memory.h"
+#include "umap/umap.h"
 
 #include <stdlib.h>
 
@@ -30,6 +31,7 @@ mt_status mt_backend_cpu(mt_backend **backend_out)
       .umap_graph = mt_cpu_umap_graph,
       .umap_start = mt_cpu_umap_start,
       .umap_epochs = mt_cpu_umap_epochs,
+      .umap_layout = mt_umap_by_steps,
       .spanning_tree = mt_cpu_spanning_tree,
       .close = close_backend,
   };

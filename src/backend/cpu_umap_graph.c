@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "base/memory.h"
 #include "umap/formulas.h"
+#include "umap/umap.h"
 
 #include <stdlib.h>
 
@@ -12,8 +13,8 @@ typedef struct {
   float there, back; /* strength from row to column, from column to row; 0: none */
 } mt_link;
 
-static mt_status check_neighbors(int64_t n, int64_t k, int64_t first, int64_t local,
-                                 const int64_t *indices, const float *distances)
+mt_status mt_umap_check_neighbors(int64_t n, int64_t k, int64_t first, int64_t local,
+                                  const int64_t *indices, const float *distances)
 {
   for (int64_t at = 0; at < local * k; at++) {
     long long i = first + at / k, j = indices[at];
@@ -31,8 +32,7 @@ static mt_status check_neighbors(int64_t n, int64_t k, int64_t first, int64_t lo
   return MT_OK;
 }
 
-/* Mean over all ranks, each point's own 0 counted; in integers, so that it does not depend
- * on the order. */
+/* Mean over all ranks, each point's own 0 counted. */
 static mt_status mean_distance(const mt_comm *comm, int64_t n, int64_t k, int64_t local,
                                const float *distances, double *mean_out)
 {
@@ -42,11 +42,11 @@ static mt_status mean_distance(const mt_comm *comm, int64_t n, int64_t k, int64_
   for (int64_t at = 0; at < local * k; at++)
     if (distances[at] > largest) largest = distances[at];
   MT_TRY(mt_max_f64(comm, 1, &largest));
-  double units = ldexp(1.0, 62 - (int)ceil(log2((double)n * (double)k + 1.0)));
+  double units = mt_umap_units(n, k);
   for (int64_t at = 0; at < local * k && largest > 0.0; at++)
-    sum += (int64_t)(distances[at] / largest * units);
+    sum += mt_umap_in_units(distances[at], largest, units);
   MT_TRY(mt_sum_i64(comm, 1, &sum));
-  *mean_out = (double)sum / units * largest / ((double)n * (double)(k + 1));
+  *mean_out = mt_umap_mean(n, k, sum, largest, units);
 done:
   return status;
 }
@@ -54,11 +54,12 @@ done:
 static void compute_strengths(double local_connectivity, double mean, int64_t k,
                               int64_t local, const float *distances, float *strengths)
 {
+  double target = log2((double)(k + 1));
 #pragma omp parallel for schedule(static)
   for (int64_t i = 0; i < local; i++) {
     const float *own = distances + i * k;
     float rho = mt_umap_rho(k, own, local_connectivity);
-    float sigma = mt_umap_sigma(k, own, rho, mean);
+    float sigma = mt_umap_sigma(k, own, rho, target, mean);
     for (int64_t j = 0; j < k; j++)
       strengths[i * k + j] = mt_umap_membership(own[j], rho, sigma);
   }
@@ -232,8 +233,8 @@ mt_status mt_cpu_umap_graph(mt_backend *be, const mt_comm *comm,
   int64_t n_received = 0;
   (void)be;
 
-  MT_TRY(mt_agree(comm,
-                  check_neighbors(n, k, graph.first, graph.local, indices, distances)));
+  MT_TRY(mt_agree(comm, mt_umap_check_neighbors(n, k, graph.first, graph.local, indices,
+                                                distances)));
   MT_TRY(mean_distance(comm, n, k, graph.local, distances, &mean));
   MT_TRY(mt_agree(comm, mt_memory_new(graph.local * k, sizeof *strengths, "strengths",
                                       (void **)&strengths)));

@@ -8,13 +8,19 @@
 #include <string.h>
 
 enum {
-  DENSE_ROWS = 512,  /* LAPACK up to here */
-  BLOCK_ROWS = 1024, /* of a sum: fixed, whoever computes it */
-  GUARD = 8,         /* vectors carried along beyond the wanted ones */
-  DEGREE = 20,       /* of a filter */
-  ROUNDS = 100,      /* filters at most */
-  SWEEPS = 60,       /* of Jacobi's method */
+  DENSE_ROWS = 512, /* LAPACK up to here */
+  GUARD = 2,        /* vectors carried along beyond the wanted ones, at least */
+  WIDTH = 4,        /* their number is a multiple: a row of them is whole sectors */
+  LEAST_DEGREE = 8,
+  MOST_DEGREE = 2000,   /* of a filter */
+  MOST_PRODUCTS = 4000, /* in all */
+  SWEEPS = 60,          /* of Jacobi's method */
 };
+
+/* How much a filter lifts the largest eigenvalue's vector over what it cuts off (more is of
+ * no use while the cut is still far from its place), and how much the known one's at most:
+ * the rounding errors along it grow alike. */
+static const double lift = 1e2, most_lift = 1e8;
 
 void dsyevr_(const char *jobz, const char *range, const char *uplo, const int *n,
              double *a, const int *lda, const double *vl, const double *vu,
@@ -22,7 +28,7 @@ void dsyevr_(const char *jobz, const char *range, const char *uplo, const int *n
              double *z, const int *ldz, int *isuppz, double *work, const int *lwork,
              int *iwork, const int *liwork, int *info);
 
-/* ---- vectors: (n, m) row-major, whole on every rank ---------------------------------- */
+/* ---- vectors in host memory ------------------------------------------------------------ */
 
 /* Every rank's own rows to all. */
 static mt_status share(const mt_comm *comm, const mt_operator *op, int64_t m, double *x)
@@ -39,20 +45,41 @@ done:
   return status;
 }
 
-/* y = scale (A x - shift x) - back y, y then shared. work: (own rows, m). */
-static mt_status multiply(const mt_comm *comm, const mt_operator *op, int64_t m,
-                          double scale, double shift, double back, const double *x,
-                          double *work, double *y)
+static mt_status host_take(const mt_operator *op, int64_t count, double **out)
+{
+  (void)op;
+  return mt_memory_new(count, sizeof **out, "vectors", (void **)out);
+}
+
+static void host_give(const mt_operator *op, int64_t count, double *x)
+{
+  (void)op;
+  (void)count;
+  free(x);
+}
+
+static mt_status host_randomize(const mt_operator *op, int64_t m, int64_t first,
+                                uint32_t seed, uint32_t step, double *x)
+{
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < op->n; i++)
+    for (int64_t c = first; c < m; c++)
+      x[i * m + c] = mt_eigen_random(seed, step, i * m + c);
+  return MT_OK;
+}
+
+static mt_status host_multiply(const mt_comm *comm, const mt_operator *op, int64_t m,
+                               double scale, double shift, double back, const double *x,
+                               double *work, double *y)
 {
   mt_status status = MT_OK;
   int64_t first = op->firsts[comm->rank], own = op->firsts[comm->rank + 1] - first;
   const double *x_own = x + first * m;
   double *y_own = y + first * m;
   MT_TRY(op->apply(comm, op, m, x, work));
-  for (int64_t at = 0; at < own * m; at++) {
-    double old = back == 0.0 ? 0.0 : back * y_own[at]; /* y may hold anything then */
-    y_own[at] = scale * (work[at] - shift * x_own[at]) - old;
-  }
+#pragma omp parallel for schedule(static)
+  for (int64_t at = 0; at < own * m; at++)
+    y_own[at] = mt_eigen_combine(work[at], x_own[at], scale, shift, back, y_own[at]);
   MT_TRY(share(comm, op, m, y));
 done:
   return status;
@@ -67,59 +94,80 @@ static void block_product(int64_t p, int64_t q, int64_t rows, const double *x,
       for (int64_t b = 0; b < q; b++) out[a * q + b] += x[i * p + a] * y[i * q + b];
 }
 
+static mt_status host_products(const mt_operator *op, int64_t first, int64_t count,
+                               int64_t p, int64_t q, const double *x, const double *y,
+                               double *out)
+{
+#pragma omp parallel for schedule(static)
+  for (int64_t b = 0; b < count; b++) {
+    int64_t at = (first + b) * MT_EIGEN_BLOCK,
+            rows = op->n - at < MT_EIGEN_BLOCK ? op->n - at : MT_EIGEN_BLOCK;
+    block_product(p, q, rows, x + at * p, y + at * q, out + b * p * q);
+  }
+  return MT_OK;
+}
+
+static mt_status host_transform(const mt_operator *op, int64_t m, const double *t,
+                                const double *x, double *y)
+{
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < op->n; i++)
+    for (int64_t b = 0; b < m; b++) y[i * m + b] = mt_eigen_dot(m, x + i * m, t + b, m);
+  return MT_OK;
+}
+
+static mt_status host_subtract(const mt_operator *op, int64_t p, int64_t m,
+                               const double *x, const double *t, double *y)
+{
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < op->n; i++)
+    for (int64_t b = 0; b < m; b++)
+      y[i * m + b] -= mt_eigen_dot(p, x + i * p, t + b, m);
+  return MT_OK;
+}
+
+static mt_status host_fetch(const mt_operator *op, int64_t m, int64_t k,
+                            const double *x, double *out)
+{
+  for (int64_t i = 0; i < op->n; i++)
+    memcpy(out + i * k, x + i * m, (size_t)k * sizeof *out);
+  return MT_OK;
+}
+
+static const mt_vectors host = {.take = host_take,
+                                .give = host_give,
+                                .randomize = host_randomize,
+                                .multiply = host_multiply,
+                                .products = host_products,
+                                .transform = host_transform,
+                                .subtract = host_subtract,
+                                .fetch = host_fetch};
+
+static const mt_vectors *vectors_of(const mt_operator *op)
+{
+  return op->vectors == NULL ? &host : op->vectors;
+}
+
 /* out (p, q) = x^T y; x (n, p), y (n, q). Blocks are spread over ranks and added in order. */
-static mt_status inner(const mt_comm *comm, int64_t n, int64_t p, int64_t q,
+static mt_status inner(const mt_comm *comm, const mt_operator *op, int64_t p, int64_t q,
                        const double *x, const double *y, double *out)
 {
   mt_status status = MT_OK;
-  int64_t blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;
+  int64_t blocks = (op->n + MT_EIGEN_BLOCK - 1) / MT_EIGEN_BLOCK;
+  int64_t first = mt_part_first(blocks, comm->size, comm->rank);
+  int64_t count = mt_part_count(blocks, comm->size, comm->rank);
   double *parts = NULL;
 
   MT_TRY(mt_agree(
       comm, mt_memory_new(blocks * p * q, sizeof *parts, "sums", (void **)&parts)));
-#pragma omp parallel for schedule(static)
-  for (int64_t b = mt_part_first(blocks, comm->size, comm->rank);
-       b < mt_part_first(blocks, comm->size, comm->rank + 1); b++) {
-    int64_t first = b * BLOCK_ROWS,
-            rows = n - first < BLOCK_ROWS ? n - first : BLOCK_ROWS;
-    block_product(p, q, rows, x + first * p, y + first * q, parts + b * p * q);
-  }
+  MT_TRY(mt_agree(comm, vectors_of(op)->products(op, first, count, p, q, x, y,
+                                                 parts + first * p * q)));
   MT_TRY(mt_allgather_rows(comm, blocks, (size_t)(p * q) * sizeof *parts, parts));
   memset(out, 0, (size_t)(p * q) * sizeof *out);
   for (int64_t b = 0; b < blocks; b++)
     for (int64_t at = 0; at < p * q; at++) out[at] += parts[b * p * q + at];
 done:
   free(parts);
-  return status;
-}
-
-/* x = x t, t (m, m); row by row in place. row: m. */
-static void transform(int64_t n, int64_t m, const double *t, double *row, double *x)
-{
-  for (int64_t i = 0; i < n; i++) {
-    memset(row, 0, (size_t)m * sizeof *row);
-    for (int64_t a = 0; a < m; a++)
-      for (int64_t b = 0; b < m; b++) row[b] += x[i * m + a] * t[a * m + b];
-    memcpy(x + i * m, row, (size_t)m * sizeof *row);
-  }
-}
-
-static void random_column(int64_t n, int64_t m, int64_t column, uint32_t seed,
-                          uint32_t step, double *x)
-{
-  for (int64_t i = 0; i < n; i++)
-    x[i * m + column] =
-        mt_random_unit(seed, MT_STREAM_EIGEN, (uint64_t)(i * m + column), step) - 0.5;
-}
-
-/* Takes the known eigenvector out of every column. sums: m. */
-static mt_status leave_out(const mt_comm *comm, const mt_operator *op, int64_t m,
-                           double *sums, double *x)
-{
-  if (op->known == NULL) return MT_OK;
-  mt_status status = inner(comm, op->n, 1, m, op->known, x, sums);
-  for (int64_t i = 0; i < op->n; i++)
-    for (int64_t a = 0; a < m; a++) x[i * m + a] -= op->known[i] * sums[a];
   return status;
 }
 
@@ -197,38 +245,58 @@ static void jacobi(int64_t m, double *a, double *values, double *v)
 
 typedef struct {
   int64_t m;            /* vectors carried along */
-  double *x, *y, *z;    /* (n, m) */
-  double *work;         /* (own rows, m) */
+  double *x, *y, *z;    /* (n, m), where the operator's vectors are */
   double *gram, *v;     /* (m, m) */
   double *values, *row; /* (m) */
   uint32_t seed, fresh; /* fresh: columns that were drawn anew so far */
 } mt_subspace;
 
-static void subspace_destroy(mt_subspace *s)
+static int64_t width_of(int64_t k)
 {
-  free(s->x);
-  free(s->y);
-  free(s->z);
-  free(s->work);
+  return (k + GUARD + WIDTH - 1) / WIDTH * WIDTH;
+}
+
+static void subspace_destroy(const mt_operator *op, mt_subspace *s)
+{
+  const mt_vectors *on = vectors_of(op);
+  on->give(op, op->n * s->m, s->x);
+  on->give(op, op->n * s->m, s->y);
+  on->give(op, op->n * s->m, s->z);
   free(s->gram);
   free(s->v);
   free(s->values);
   free(s->row);
 }
 
-static mt_status subspace_create(int64_t n, int64_t own, mt_subspace *s)
+static mt_status subspace_create(const mt_operator *op, mt_subspace *s)
 {
   mt_status status = MT_OK;
-  MT_NEW(s->x, n * s->m);
-  MT_NEW(s->y, n * s->m);
-  MT_NEW(s->z, n * s->m);
-  MT_NEW(s->work, own * s->m);
+  const mt_vectors *on = vectors_of(op);
+  MT_TRY(on->take(op, op->n * s->m, &s->x));
+  MT_TRY(on->take(op, op->n * s->m, &s->y));
+  MT_TRY(on->take(op, op->n * s->m, &s->z));
   MT_NEW(s->gram, s->m * s->m);
   MT_NEW(s->v, s->m * s->m);
   MT_NEW(s->values, s->m);
   MT_NEW(s->row, s->m);
-  for (int64_t a = 0; a < s->m; a++) random_column(n, s->m, a, s->seed, 0, s->x);
+  MT_TRY(on->randomize(op, s->m, 0, s->seed, 0, s->x));
 done:
+  return status;
+}
+
+static void exchange(double **x, double **y)
+{
+  double *keep = *x;
+  *x = *y;
+  *y = keep;
+}
+
+/* *x = *x t; z is for its use. */
+static mt_status transform(const mt_operator *op, mt_subspace *s, const double *t,
+                           double **x)
+{
+  mt_status status = vectors_of(op)->transform(op, s->m, t, *x, s->z);
+  if (status == MT_OK) exchange(x, &s->z);
   return status;
 }
 
@@ -260,6 +328,18 @@ static int64_t whiten(int64_t m, double *gram, double *values, double *scale, do
   return lost;
 }
 
+/* Takes the known eigenvector out of every column of x. */
+static mt_status leave_out(const mt_comm *comm, const mt_operator *op, mt_subspace *s)
+{
+  mt_status status = MT_OK;
+  if (op->known == NULL) return MT_OK;
+  MT_TRY(inner(comm, op, 1, s->m, op->known, s->x, s->row));
+  MT_TRY(
+      mt_agree(comm, vectors_of(op)->subtract(op, 1, s->m, op->known, s->row, s->x)));
+done:
+  return status;
+}
+
 /* Makes the columns of x orthonormal and free of the known vector; lost ones are drawn
  * anew. */
 static mt_status orthonormalize(const mt_comm *comm, const mt_operator *op,
@@ -267,14 +347,15 @@ static mt_status orthonormalize(const mt_comm *comm, const mt_operator *op,
 {
   mt_status status = MT_OK;
   for (int pass = 0; pass < 8; pass++) {
-    MT_TRY(leave_out(comm, op, s->m, s->row, s->x));
-    MT_TRY(inner(comm, op->n, s->m, s->m, s->x, s->x, s->gram));
+    MT_TRY(leave_out(comm, op, s));
+    MT_TRY(inner(comm, op, s->m, s->m, s->x, s->x, s->gram));
     if (gram_error(s->m, s->gram) < 1e-12) break;
     int64_t lost = whiten(s->m, s->gram, s->values, s->row, s->v);
-    transform(op->n, s->m, s->v, s->row, s->x);
-    if (lost > 0) s->fresh++;
-    for (int64_t a = s->m - lost; a < s->m; a++)
-      random_column(op->n, s->m, a, s->seed, s->fresh, s->x);
+    MT_TRY(mt_agree(comm, transform(op, s, s->v, &s->x)));
+    if (lost == 0) continue;
+    s->fresh++;
+    MT_TRY(mt_agree(comm, vectors_of(op)->randomize(op, s->m, s->m - lost, s->seed,
+                                                    s->fresh, s->x)));
   }
 done:
   return status;
@@ -284,56 +365,79 @@ done:
 static mt_status turn(const mt_comm *comm, const mt_operator *op, mt_subspace *s)
 {
   mt_status status = MT_OK;
-  MT_TRY(multiply(comm, op, s->m, 1.0, 0.0, 0.0, s->x, s->work, s->y));
-  MT_TRY(inner(comm, op->n, s->m, s->m, s->x, s->y, s->gram));
+  MT_TRY(vectors_of(op)->multiply(comm, op, s->m, 1.0, 0.0, 0.0, s->x, s->z, s->y));
+  MT_TRY(inner(comm, op, s->m, s->m, s->x, s->y, s->gram));
   for (int64_t i = 0; i < s->m; i++)
     for (int64_t j = 0; j < i; j++) {
       double mean = 0.5 * (s->gram[i * s->m + j] + s->gram[j * s->m + i]);
       s->gram[i * s->m + j] = s->gram[j * s->m + i] = mean;
     }
   jacobi(s->m, s->gram, s->values, s->v);
-  transform(op->n, s->m, s->v, s->row, s->x);
-  transform(op->n, s->m, s->v, s->row, s->y);
+  MT_TRY(mt_agree(comm, transform(op, s, s->v, &s->x)));
+  MT_TRY(mt_agree(comm, transform(op, s, s->v, &s->y)));
 done:
   return status;
 }
 
-/* Largest |A v - w v| of the first k, over the largest |w|. */
+/* Largest |A v - w v| of the first k, over the largest |w|; y is used up. */
 static mt_status measure(const mt_comm *comm, const mt_operator *op, int64_t k,
                          mt_subspace *s, double *residual_out)
 {
+  mt_status status = MT_OK;
   double worst = 0.0, scale = fmax(fabs(s->values[0]), fabs(s->values[s->m - 1]));
-  for (int64_t i = 0; i < op->n; i++)
-    for (int64_t a = 0; a < s->m; a++)
-      s->z[i * s->m + a] = s->y[i * s->m + a] - s->values[a] * s->x[i * s->m + a];
-  mt_status status = inner(comm, op->n, s->m, s->m, s->z, s->z, s->gram);
+  memset(s->v, 0, (size_t)(s->m * s->m) * sizeof *s->v);
+  for (int64_t a = 0; a < s->m; a++) s->v[a * s->m + a] = s->values[a];
+  MT_TRY(mt_agree(comm, vectors_of(op)->subtract(op, s->m, s->m, s->x, s->v, s->y)));
+  MT_TRY(inner(comm, op, s->m, s->m, s->y, s->y, s->gram));
   for (int64_t a = 0; a < k; a++) worst = fmax(worst, sqrt(s->gram[a * s->m + a]));
   *residual_out = scale > 0.0 ? worst / scale : worst;
+done:
   return status;
 }
 
-/* x = p(A) x, p the Chebyshev polynomial that is small from op->low to the last Ritz value
- * and grows fast above, scaled to about 1 at the first. */
-static mt_status filter(const mt_comm *comm, const mt_operator *op, mt_subspace *s)
+/* The polynomial that is small from op->low to the last Ritz value and grows fast above. */
+typedef struct {
+  double center, half; /* of what it is to keep small */
+  double reach;        /* from the center to where it is scaled to 1 */
+  int64_t degree;
+} mt_filter;
+
+/* Of the Chebyshev polynomial that takes x > 1 to `factor`. */
+static double degree_to_lift(double factor, double x)
 {
-  mt_status status = MT_OK;
+  return acosh(factor) / acosh(fmax(x, 1.0 + 1e-9));
+}
+
+static mt_filter choose_filter(const mt_operator *op, const mt_subspace *s)
+{
   double top = s->values[0], cut = s->values[s->m - 1];
   double half = fmax(0.5 * (cut - op->low), 1e-9 * fmax(fabs(top), fabs(op->low)));
-  double center = op->low + half, reach = fmax(top - center, half);
-  double sigma_1 = half / reach, sigma = sigma_1;
-  MT_TRY(multiply(comm, op, s->m, sigma_1 / half, center, 0.0, s->x, s->work, s->y));
-  for (int degree = 2; degree <= DEGREE; degree++) {
+  double center = op->low + half, reach = fmax(fmax(top, op->high) - center, half);
+  double degree = fmin(degree_to_lift(lift, (top - center) / half),
+                       degree_to_lift(most_lift, reach / half));
+  return (mt_filter){.center = center,
+                     .half = half,
+                     .reach = reach,
+                     .degree = (int64_t)fmin(fmax(degree, LEAST_DEGREE), MOST_DEGREE)};
+}
+
+/* x = p(A) x, p the Chebyshev polynomial of the filter. */
+static mt_status filter(const mt_comm *comm, const mt_operator *op, const mt_filter *f,
+                        mt_subspace *s)
+{
+  mt_status status = MT_OK;
+  const mt_vectors *on = vectors_of(op);
+  double sigma_1 = f->half / f->reach, sigma = sigma_1;
+  MT_TRY(on->multiply(comm, op, s->m, sigma_1 / f->half, f->center, 0.0, s->x, s->z,
+                      s->y));
+  for (int64_t degree = 2; degree <= f->degree; degree++) {
     double next = 1.0 / (2.0 / sigma_1 - sigma);
-    MT_TRY(multiply(comm, op, s->m, 2.0 * next / half, center, sigma * next, s->y,
-                    s->work, s->x));
-    double *keep = s->x;
-    s->x = s->y;
-    s->y = keep;
+    MT_TRY(on->multiply(comm, op, s->m, 2.0 * next / f->half, f->center, sigma * next,
+                        s->y, s->z, s->x));
+    exchange(&s->x, &s->y);
     sigma = next;
   }
-  double *keep = s->x;
-  s->x = s->y;
-  s->y = keep;
+  exchange(&s->x, &s->y);
 done:
   return status;
 }
@@ -342,13 +446,15 @@ static mt_status iterate(const mt_comm *comm, const mt_operator *op, int64_t k,
                          double tolerance, mt_subspace *s, double *residual_out)
 {
   mt_status status = MT_OK;
-  for (int round = 0; round < ROUNDS; round++) {
+  for (int64_t products = 0;;) {
     MT_TRY(mt_stop_agreed(comm) ? MT_STOPPED : MT_OK);
     MT_TRY(orthonormalize(comm, op, s));
     MT_TRY(turn(comm, op, s));
     MT_TRY(measure(comm, op, k, s, residual_out));
-    if (*residual_out <= tolerance) break;
-    if (round + 1 < ROUNDS) MT_TRY(filter(comm, op, s));
+    if (*residual_out <= tolerance || products >= MOST_PRODUCTS) break;
+    mt_filter f = choose_filter(op, s);
+    MT_TRY(filter(comm, op, &f, s));
+    products += f.degree;
   }
 done:
   return status;
@@ -359,16 +465,14 @@ static mt_status solve_subspace(const mt_comm *comm, const mt_operator *op, int6
                                 double *vectors, double *residual_out)
 {
   mt_status status = MT_OK;
-  int64_t own = op->firsts[comm->rank + 1] - op->firsts[comm->rank];
-  mt_subspace s = {.m = k + GUARD, .seed = seed};
+  mt_subspace s = {.m = width_of(k), .seed = seed};
 
-  MT_TRY(mt_agree(comm, subspace_create(op->n, own, &s)));
+  MT_TRY(mt_agree(comm, subspace_create(op, &s)));
   MT_TRY(iterate(comm, op, k, tolerance, &s, residual_out));
   memcpy(values, s.values, (size_t)k * sizeof *values);
-  for (int64_t i = 0; i < op->n; i++)
-    memcpy(vectors + i * k, s.x + i * s.m, (size_t)k * sizeof *vectors);
+  MT_TRY(mt_agree(comm, vectors_of(op)->fetch(op, s.m, k, s.x, vectors)));
 done:
-  subspace_destroy(&s);
+  subspace_destroy(op, &s);
   return status;
 }
 
@@ -476,6 +580,11 @@ static void fix_signs(int64_t n, int64_t k, double *vectors)
   }
 }
 
+bool mt_eigen_is_small(int64_t n, int64_t k)
+{
+  return n <= DENSE_ROWS || n < 4 * width_of(k);
+}
+
 mt_status mt_eigen_largest(const mt_comm *comm, const mt_operator *op, int64_t k,
                            double tolerance, uint32_t seed, double *values_out,
                            double *vectors_out, double *residual_out)
@@ -484,7 +593,7 @@ mt_status mt_eigen_largest(const mt_comm *comm, const mt_operator *op, int64_t k
   MT_REQUIRE(k >= 1 && k <= op->n - (op->known != NULL), MT_ERR_ARG,
              "%lld eigenvectors of %lld rows", (long long)k, (long long)op->n);
   *residual_out = 0.0;
-  if (op->n <= DENSE_ROWS || op->n < 4 * (k + GUARD))
+  if (mt_eigen_is_small(op->n, k))
     MT_TRY(solve_dense(comm, op, k, values_out, vectors_out));
   else
     MT_TRY(solve_subspace(comm, op, k, tolerance, seed, values_out, vectors_out,

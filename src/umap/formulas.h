@@ -5,7 +5,7 @@
  *          optimize_layout_euclidean */
 #ifndef MT_UMAP_FORMULAS_H
 #define MT_UMAP_FORMULAS_H
-#include "base/both.h"
+#include "base/elementary.h"
 
 #include <float.h>
 #include <math.h>
@@ -42,18 +42,19 @@ MT_BOTH float mt_umap_count(int64_t k, const float *distances, float rho, float 
   float sum = 0.0f;
   for (int64_t j = 0; j < k; j++) {
     float beyond = distances[j] - rho;
-    sum += beyond > 0.0f ? expf(-(beyond / sigma)) : 1.0f;
+    sum += beyond > 0.0f ? mt_exp(-(beyond / sigma)) : 1.0f;
   }
   return sum;
 }
 
 /**
- * Bandwidth by bisection: the one that counts log2(k + 1) neighbours.
+ * Bandwidth by bisection: the one that counts `target` neighbours, log2(k + 1).
  * mean     of all points' distances, each point's own 0 counted too
  */
-MT_BOTH float mt_umap_sigma(int64_t k, const float *distances, float rho, double mean)
+MT_BOTH float mt_umap_sigma(int64_t k, const float *distances, float rho, double target,
+                            double mean)
 {
-  double target = log2((double)(k + 1)), own = 0.0;
+  double own = 0.0;
   float low = 0.0f, high = FLT_MAX, sigma = 1.0f;
   for (int step = 0; step < 64; step++) {
     float count = mt_umap_count(k, distances, rho, sigma);
@@ -71,11 +72,29 @@ MT_BOTH float mt_umap_sigma(int64_t k, const float *distances, float rho, double
   return sigma < least ? (float)least : sigma;
 }
 
+/* The mean of n k distances and n zeros is a sum of integers, so that it does not depend on
+ * the order: each distance counts in units of the largest one's share that fit 63 bits. */
+static inline double mt_umap_units(int64_t n, int64_t k)
+{
+  return ldexp(1.0, 62 - (int)ceil(log2((double)n * (double)k + 1.0)));
+}
+
+MT_BOTH int64_t mt_umap_in_units(float distance, double largest, double units)
+{
+  return (int64_t)(distance / largest * units);
+}
+
+static inline double mt_umap_mean(int64_t n, int64_t k, int64_t sum, double largest,
+                                  double units)
+{
+  return (double)sum / units * largest / ((double)n * (double)(k + 1));
+}
+
 /* Membership strength of a neighbour, in [0, 1]. */
 MT_BOTH float mt_umap_membership(float distance, float rho, float sigma)
 {
   float beyond = distance - rho;
-  return beyond <= 0.0f || sigma == 0.0f ? 1.0f : expf(-(beyond / sigma));
+  return beyond <= 0.0f || sigma == 0.0f ? 1.0f : mt_exp(-(beyond / sigma));
 }
 
 /* An edge's weight from the strengths of its two directions (0: not there); symmetric. */
@@ -122,7 +141,7 @@ MT_BOTH float mt_umap_alpha(double learning_rate, int64_t epoch, int64_t n_epoch
 MT_BOTH float mt_umap_pull(float squared, float a, float b)
 {
   if (!(squared > 0.0f)) return 0.0f;
-  float power = powf(squared, b);
+  float power = mt_pow(squared, b);
   float pull = -2.0f * a * b * (power / squared) / (a * power + 1.0f);
   return pull < -FLT_MAX ? -FLT_MAX : pull; /* tiny distances, small b */
 }
@@ -131,7 +150,7 @@ MT_BOTH float mt_umap_pull(float squared, float a, float b)
 MT_BOTH float mt_umap_push(float squared, float a, float b, float strength)
 {
   if (!(squared > 0.0f)) return 0.0f;
-  return 2.0f * strength * b / ((0.001f + squared) * (a * powf(squared, b) + 1.0f));
+  return 2.0f * strength * b / ((0.001f + squared) * (a * mt_pow(squared, b) + 1.0f));
 }
 
 MT_BOTH float mt_umap_clip(float value)

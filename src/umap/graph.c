@@ -30,16 +30,21 @@ mt_status mt_graph_heaviest(const mt_comm *comm, const mt_graph *graph,
   return status;
 }
 
+float mt_umap_least(int64_t n, int64_t n_epochs, float heaviest)
+{
+  mt_umap_options automatic = {.n_epochs = 0};
+  if (n_epochs <= 10) n_epochs = mt_umap_n_epochs(&automatic, n);
+  return (float)(heaviest / (double)n_epochs);
+}
+
 mt_status mt_graph_prune(const mt_comm *comm, int64_t n_epochs, mt_graph *graph)
 {
   mt_status status = MT_OK;
-  mt_umap_options automatic = {.n_epochs = 0};
   float heaviest = 0.0f;
   int64_t kept = 0, at = 0;
 
   MT_TRY(mt_graph_heaviest(comm, graph, &heaviest));
-  if (n_epochs <= 10) n_epochs = mt_umap_n_epochs(&automatic, graph->n);
-  float least = (float)(heaviest / (double)n_epochs);
+  float least = mt_umap_least(graph->n, n_epochs, heaviest);
   for (int64_t i = 0; i < graph->local; i++) {
     for (; at < graph->indptr[i + 1]; at++) {
       if (graph->weights[at] < least) continue;

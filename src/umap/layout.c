@@ -19,6 +19,25 @@ done:
   return status;
 }
 
+mt_status mt_umap_by_steps(struct mt_backend *be, const mt_comm *comm,
+                           const mt_umap_options *options, mt_metric metric, int64_t k,
+                           const int64_t *indices, const float *distances,
+                           const mt_rows *rows, float *positions_out,
+                           mt_umap_result *result)
+{
+  mt_status status = MT_OK;
+  mt_graph graph = {0};
+
+  MT_TRY(be->umap_graph(be, comm, options, rows->n, k, indices, distances, &graph));
+  MT_TRY(mt_graph_prune(comm, mt_umap_n_epochs(options, rows->n), &graph));
+  MT_TRY(count_edges(comm, &graph, result));
+  MT_TRY(be->umap_start(be, comm, options, metric, &graph, rows, positions_out));
+  MT_TRY(be->umap_epochs(be, comm, options, &graph, positions_out));
+done:
+  mt_graph_destroy(&graph);
+  return status;
+}
+
 mt_status mt_umap_layout(struct mt_backend *be, const mt_comm *comm,
                          const mt_umap_options *options, mt_metric metric, int64_t k,
                          const int64_t *indices, const float *distances,
@@ -26,7 +45,6 @@ mt_status mt_umap_layout(struct mt_backend *be, const mt_comm *comm,
                          mt_umap_result *result_out)
 {
   mt_status status = MT_OK;
-  mt_graph graph = {0};
   int64_t n = rows->n;
   mt_umap_result result = {.n_epochs = mt_umap_n_epochs(options, n), .components = n};
 
@@ -38,13 +56,9 @@ mt_status mt_umap_layout(struct mt_backend *be, const mt_comm *comm,
   }
   MT_REQUIRE(k >= 1 && k < n, MT_ERR_ARG, "%lld neighbours of %lld points",
              (long long)k, (long long)n);
-  MT_TRY(be->umap_graph(be, comm, options, n, k, indices, distances, &graph));
-  MT_TRY(mt_graph_prune(comm, result.n_epochs, &graph));
-  MT_TRY(count_edges(comm, &graph, &result));
-  MT_TRY(be->umap_start(be, comm, options, metric, &graph, rows, positions_out));
-  MT_TRY(be->umap_epochs(be, comm, options, &graph, positions_out));
+  MT_TRY(be->umap_layout(be, comm, options, metric, k, indices, distances, rows,
+                         positions_out, &result));
 done:
   if (status == MT_OK) *result_out = result;
-  mt_graph_destroy(&graph);
   return status;
 }

@@ -197,6 +197,7 @@ static mt_status embed(const mt_comm *comm, const mt_umap_options *options,
   mt_operator op = {.n = map->count,
                     .firsts = map->firsts,
                     .low = -1.0,
+                    .high = 1.0,
                     .known = map->known,
                     .context = map,
                     .apply = apply_affinity};

@@ -178,6 +178,7 @@ static mt_status part_create(const mt_comm *comm, const mt_graph *graph,
   part->op = (mt_operator){.n = count,
                            .firsts = part->firsts,
                            .low = -1.0,
+                           .high = 1.0,
                            .known = part->known,
                            .context = &part->matrix,
                            .apply = apply_part};

@@ -7,16 +7,8 @@
 #define MT_UMAP_UMAP_H
 #include "backend/backend.h"
 
-/* What a layout came to, beside the positions. */
-typedef struct mt_umap_result {
-  double a, b;        /* of the curve 1 / (1 + a d^2b), as used */
-  int64_t n_epochs;   /* as used */
-  int64_t components; /* parts of the graph that no edge joins; 0 without points */
-  int64_t edges;      /* each counted once */
-} mt_umap_result;
-
 /**
- * Everything: graph, start, epochs. Collective.
+ * Everything: graph, start, epochs, as the backend does it. Collective.
  * n, k         points, and neighbours of each (itself not counted); k < n, k = 0 if n < 2
  * indices, distances  (local, k) of this rank's points (mt_part_first), nearest first
  * rows         what the neighbours are of: n rows
@@ -29,6 +21,13 @@ mt_status mt_umap_layout(struct mt_backend *be, const mt_comm *comm,
                          const int64_t *indices, const float *distances,
                          const mt_rows *rows, float *positions_out,
                          mt_umap_result *result_out);
+
+/* The table's umap_layout (backend.h) out of its three steps, the graph in host memory. */
+mt_status mt_umap_by_steps(struct mt_backend *be, const mt_comm *comm,
+                           const mt_umap_options *options, mt_metric metric, int64_t k,
+                           const int64_t *indices, const float *distances,
+                           const mt_rows *rows, float *positions_out,
+                           mt_umap_result *result);
 
 /* Epochs to run: options->n_epochs, or if that is 0, 500 up to 10,000 points, else 200. */
 int64_t mt_umap_n_epochs(const mt_umap_options *options, int64_t n);
@@ -43,12 +42,20 @@ void mt_umap_fit_ab(double min_dist, double spread, double *a_out, double *b_out
 /* options' a and b if given, else the fit. */
 void mt_umap_ab(const mt_umap_options *options, double *a_out, double *b_out);
 
+/* What a graph is made of (backend.h, umap_graph). Not collective.
+ * Errors MT_ERR_INPUT the first neighbour out of range or distance that is not >= 0 */
+mt_status mt_umap_check_neighbors(int64_t n, int64_t k, int64_t first, int64_t local,
+                                  const int64_t *indices, const float *distances);
+
 /* The heaviest edge over all ranks; 0 if there is none. Collective. */
 mt_status mt_graph_heaviest(const mt_comm *comm, const mt_graph *graph,
                             float *heaviest_out);
 
-/* Drops the edges too light to act in n_epochs (under heaviest / n_epochs; up to 10 epochs
- * under heaviest / the automatic number). Collective. */
+/* Edges lighter than this do not act in n_epochs (heaviest / n_epochs; up to 10 epochs
+ * heaviest / the automatic number for n points). */
+float mt_umap_least(int64_t n, int64_t n_epochs, float heaviest);
+
+/* Drops the edges that are lighter. Collective. */
 mt_status mt_graph_prune(const mt_comm *comm, int64_t n_epochs, mt_graph *graph);
 
 /**

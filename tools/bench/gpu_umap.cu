@@ -95,6 +95,7 @@ static mt_status lay_out(mt_bench *b, void *any, mt_bench_row *row, double *seco
   t.table.umap_graph = timed_graph;
   t.table.umap_start = timed_start;
   t.table.umap_epochs = timed_epochs;
+  t.table.umap_layout = mt_umap_by_steps;
   t.gpu = &b->gpu->table;
   t.job = job;
   double begun = mt_seconds();

@@ -62,7 +62,8 @@ static mt_status lay_out(const mt_comm *comm, const char *folder,
   mt_status status = MT_OK;
   mt_backend be = {.umap_graph = mt_cpu_umap_graph,
                    .umap_start = mt_cpu_umap_start,
-                   .umap_epochs = mt_cpu_umap_epochs};
+                   .umap_epochs = mt_cpu_umap_epochs,
+                   .umap_layout = mt_umap_by_steps};
   mt_umap_result result;
   int64_t shape[3], *indices = NULL;
   float *distances = NULL, *matrix = NULL, *positions = NULL;
