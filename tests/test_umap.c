@@ -10,6 +10,7 @@
 #include "store/folder.h"
 #include "store/store.h"
 #include "umap/eigen.h"
+#include "umap/formulas.h"
 #include "umap/start.h"
 #include "umap/umap.h"
 
@@ -138,6 +139,40 @@ static mt_umap_result check_layout(const mt_umap_options *options, const points 
   else
     free(all);
   return result;
+}
+
+/* ---- exp and pow ------------------------------------------------------------------------ */
+
+/* Units in the last place of float between a value and the true one. */
+static double float_error(float found, double expected)
+{
+  int exponent;
+  if (isnan(expected) || isinf((float)expected))
+    return found == (float)expected || (isnan(found) && isnan(expected)) ? 0.0 : 1e9;
+  frexp(expected, &exponent);
+  return fabs(found - expected) / ldexp(1.0, (exponent < -125 ? -125 : exponent) - 24);
+}
+
+/* Floats of all sizes against libm, the special ones among them. */
+static void test_elementary(void **state)
+{
+  (void)state;
+  const float powers[] = {0.02f, 0.5f, 0.79f, 0.8951f, 1.0f, 1.5f, 2.0f, 15.9f};
+  const float special[] = {0.0f,    -0.0f,  1.0f,  INFINITY, -INFINITY, NAN,    FLT_MAX,
+                           FLT_MIN, 1e-45f, 88.8f, -87.5f,   -103.9f,   -104.1f};
+  double worst = 0.0;
+  for (int64_t at = 0; at < 400000; at++) {
+    uint32_t bits = (uint32_t)at * 10739u;
+    float x, size;
+    memcpy(&x, &bits, sizeof x);
+    if (at < (int64_t)(sizeof special / sizeof *special)) x = special[at];
+    worst = fmax(worst, float_error(mt_exp(x), exp(x)));
+    size = isnan(x) ? x : fabsf(x);
+    worst = fmax(worst,
+                 float_error(mt_pow(size, powers[at % 8]), pow(size, powers[at % 8])));
+  }
+  if (worst > 2.2) fail_msg("%g units in the last place off", worst);
+  assert_true(mt_pow(1.0f, 0.8951f) == 1.0f && mt_exp(0.0f) == 1.0f);
 }
 
 /* ---- fixtures of umap-learn ---------------------------------------------------------- */
@@ -820,16 +855,27 @@ static void test_stop(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_curve),         cmocka_unit_test(test_graph_fixture),
-    cmocka_unit_test(test_quality),       cmocka_unit_test(test_graph),
-    cmocka_unit_test(test_bad_neighbors), cmocka_unit_test(test_prune),
-    cmocka_unit_test(test_components),    cmocka_unit_test(test_epochs),
-    cmocka_unit_test(test_eigen),         cmocka_unit_test(test_spectral),
-    cmocka_unit_test(test_pca),           cmocka_unit_test(test_same_bits),
-    cmocka_unit_test(test_few_points),    cmocka_unit_test(test_identical_rows),
-    cmocka_unit_test(test_duplicates),    cmocka_unit_test(test_pairs),
-    cmocka_unit_test(test_disconnected),  cmocka_unit_test(test_hub),
-    cmocka_unit_test(test_stage),         cmocka_unit_test(test_stop),
+    cmocka_unit_test(test_elementary),
+    cmocka_unit_test(test_curve),
+    cmocka_unit_test(test_graph_fixture),
+    cmocka_unit_test(test_quality),
+    cmocka_unit_test(test_graph),
+    cmocka_unit_test(test_bad_neighbors),
+    cmocka_unit_test(test_prune),
+    cmocka_unit_test(test_components),
+    cmocka_unit_test(test_epochs),
+    cmocka_unit_test(test_eigen),
+    cmocka_unit_test(test_spectral),
+    cmocka_unit_test(test_pca),
+    cmocka_unit_test(test_same_bits),
+    cmocka_unit_test(test_few_points),
+    cmocka_unit_test(test_identical_rows),
+    cmocka_unit_test(test_duplicates),
+    cmocka_unit_test(test_pairs),
+    cmocka_unit_test(test_disconnected),
+    cmocka_unit_test(test_hub),
+    cmocka_unit_test(test_stage),
+    cmocka_unit_test(test_stop),
 };
 
 MT_TEST_BACKEND_MAIN(tests)
