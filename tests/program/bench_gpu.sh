@@ -43,7 +43,7 @@ expect_status 0 mpi 2 "$bench" --stage hdbscan --sizes 200 --dimensions 3 --gpus
 row hdbscan 2 '200 +3 +2 +1 '
 
 expect_status 2 mpi 1 "$bench" --stage lda
-expect_output 'the stages are knn, umap and hdbscan'
+expect_output 'the stages are knn, umap, hdbscan and stream'
 expect_status 2 mpi 1 "$bench" --sizes 20x
 expect_output '--sizes 20x: want'
 expect_status 2 mpi 1 "$bench" --gpus 2 --sizes 100

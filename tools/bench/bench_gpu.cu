@@ -16,7 +16,8 @@ static const char *const help =
     "Seconds of nearest neighbours, UMAP and HDBSCAN on GPUs, a row as it is done:\n"
     "median of the runs, rate, share of the limit that is named, what was sent in "
     "NCCL.\n"
-    "  --stage LIST             of knn, umap, hdbscan; all\n"
+    "  --stage LIST             of knn, umap, hdbscan, stream (kNN of rows on the "
+    "host); all\n"
     "  --sizes LIST             rows or points, as 20k or 1M; each stage's own\n"
     "  --gpus LIST              how many; 1 to all there are\n"
     "  --runs N                 5; a first run of more than 5 s is the only one\n"
@@ -37,6 +38,7 @@ static const char *const help =
 
 /* not linked yet where their part of the backend is not there */
 mt_status mt_bench_knn(mt_bench *b, int64_t n) __attribute__((weak));
+mt_status mt_bench_stream(mt_bench *b, int64_t n) __attribute__((weak));
 mt_status mt_bench_hdbscan(mt_bench *b, int64_t n) __attribute__((weak));
 
 /* ---- what is run, the most telling first ------------------------------------------------- */
@@ -45,8 +47,10 @@ typedef mt_status mt_bench_stage(mt_bench *b, int64_t n);
 static const struct {
   const char *name;
   mt_bench_stage *run;
-} stages[] = {
-    {"knn", mt_bench_knn}, {"umap", mt_bench_umap}, {"hdbscan", mt_bench_hdbscan}};
+} stages[] = {{"knn", mt_bench_knn},
+              {"umap", mt_bench_umap},
+              {"hdbscan", mt_bench_hdbscan},
+              {"stream", mt_bench_stream}};
 enum { STAGES = sizeof stages / sizeof *stages };
 
 static const struct {
@@ -54,7 +58,7 @@ static const struct {
   int64_t n;
 } plan[] = {{0, 0, 100000},  {0, 1, 1000000}, {0, 2, 1000000}, {0, 1, 5000000},
             {0, 2, 5000000}, {1, 0, 20000},   {1, 1, 10000},   {1, 1, 100000},
-            {1, 2, 10000},   {1, 2, 100000},  {1, 0, 500000}};
+            {1, 2, 10000},   {1, 2, 100000},  {1, 3, 100000},  {1, 0, 500000}};
 enum { PLANNED = sizeof plan / sizeof *plan, TURNS = 2 };
 
 /* ---- options -------------------------------------------------------------------------------- */
@@ -97,8 +101,8 @@ static mt_status read_stages(const char *text, mt_bench_options *options)
                           strncmp(stages[s].name, at, length) != 0))
       s++;
     if (s == STAGES)
-      return mt_fail(MT_ERR_INPUT, "--stage %s: the stages are knn, umap and hdbscan",
-                     text);
+      return mt_fail(MT_ERR_INPUT,
+                     "--stage %s: the stages are knn, umap, hdbscan and stream", text);
     at += length + (at[length] == ',');
   }
   options->stages = text;

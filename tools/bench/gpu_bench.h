@@ -28,7 +28,7 @@ typedef struct mt_bench_options {
 
 /* A result's fingerprint, to compare those of other numbers of GPUs with it. */
 typedef struct mt_bench_bits {
-  char stage[16];
+  const char *work;
   int64_t n;
   int gpus;
   mt_fingerprint bits;
@@ -67,18 +67,25 @@ typedef mt_status mt_bench_once(mt_bench *b, void *job, mt_bench_row *row,
 mt_status mt_bench_measure(mt_bench *b, mt_bench_once *once, void *job,
                            mt_bench_row *row);
 
-/* On rank 0: notes that the result has the bits that other GPUs gave. Errors, on all ranks:
- * MT_ERR_INTERNAL if it has not. size bytes, used on rank 0 only. */
-mt_status mt_bench_same_bits(mt_bench *b, mt_bench_row *row, size_t size,
-                             const void *result);
+/* On rank 0: notes that the result has the bits that other GPUs, or another way, gave for that
+ * work and the row's size. Errors, on all ranks: MT_ERR_INTERNAL if it has not. size bytes, used
+ * on rank 0 only. */
+mt_status mt_bench_same_bits(mt_bench *b, mt_bench_row *row, const char *work,
+                             size_t size, const void *result);
 
 /* Rows of `bytes` bytes of this process's share of n, gathered on rank 0 (there: n rows). */
 mt_status mt_bench_gather(const mt_bench *b, int64_t n, size_t bytes, const void *local,
                           void *all_out);
 
+/* The row is done: to the table, on rank 0. Answers the worst of the team's verdicts on its
+ * result, so that a wrong one has its row too. */
+mt_status mt_bench_done(mt_bench *b, const mt_bench_row *row, mt_status verdict);
+
 /* ---- stages: each adds its rows to the table --------------------------------------------- */
 
 mt_status mt_bench_knn(mt_bench *b, int64_t n);
+mt_status mt_bench_stream(mt_bench *b,
+                          int64_t n); /* kNN of rows streamed from the host */
 mt_status mt_bench_umap(mt_bench *b, int64_t n);
 mt_status mt_bench_hdbscan(mt_bench *b, int64_t n);
 

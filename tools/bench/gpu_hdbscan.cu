@@ -125,13 +125,11 @@ static mt_status run(mt_bench *b, hdbscan_job *job)
   row.work = 1e-6 * (double)job->n;
   row.unit = "M points";
   snprintf(row.limit, sizeof row.limit, "device copy %.2f TB/s", 1e-12 * b->copy_rate);
-  MT_PASS(mt_bench_same_bits(b, &row, (size_t)job->n * sizeof(int32_t),
-                             job->clusters.labels));
-  mt_status status = MT_OK;
-  if (b->options->check && b->team->rank == 0)
+  mt_status status = mt_bench_same_bits(
+      b, &row, "hdbscan", (size_t)job->n * sizeof(int32_t), job->clusters.labels);
+  if (b->options->check && b->team->rank == 0 && status == MT_OK)
     status = check(job, &b->gpu->table, &row);
-  MT_PASS(mt_agree(b->team, status));
-  return b->team->rank == 0 ? mt_bench_table_add(b->table, &row) : MT_OK;
+  return mt_bench_done(b, &row, status);
 }
 
 mt_status mt_bench_hdbscan(mt_bench *b, int64_t n)

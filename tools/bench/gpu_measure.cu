@@ -93,34 +93,43 @@ mt_status mt_bench_gather(const mt_bench *b, int64_t n, size_t bytes, const void
   return status;
 }
 
-static mt_status compare_bits(mt_bench *b, mt_bench_row *row, size_t size,
-                              const void *result)
+static mt_status compare_bits(mt_bench *b, mt_bench_row *row, const char *work,
+                              size_t size, const void *result)
 {
   mt_hash *hash = mt_hash_begin();
   mt_hash_bytes(hash, result, size);
   mt_fingerprint bits = mt_hash_end(hash);
   for (int i = 0; i < b->n_seen; i++) {
     const mt_bench_bits *seen = &b->seen[i];
-    if (strcmp(seen->stage, row->stage) != 0 || seen->n != row->n) continue;
-    if (!mt_fingerprint_equal(&seen->bits, &bits))
+    if (strcmp(seen->work, work) != 0 || seen->n != row->n) continue;
+    bool same = mt_fingerprint_equal(&seen->bits, &bits);
+    mt_bench_note(row, "%s bits as %d GPU%s", same ? "same" : "OTHER", seen->gpus,
+                  seen->gpus > 1 ? "s" : "");
+    if (!same)
       return mt_fail(MT_ERR_INTERNAL,
                      "%s of %lld rows: %d GPUs give other bits than %d", row->stage,
                      (long long)row->n, row->gpus, seen->gpus);
-    mt_bench_note(row, "same bits as %d GPU%s", seen->gpus, seen->gpus > 1 ? "s" : "");
     return MT_OK;
   }
   if (b->n_seen == MT_BENCH_SIZES) return MT_OK;
   mt_bench_bits *fresh = &b->seen[b->n_seen++];
-  snprintf(fresh->stage, sizeof fresh->stage, "%s", row->stage);
+  fresh->work = work;
   fresh->n = row->n;
   fresh->gpus = row->gpus;
   fresh->bits = bits;
   return MT_OK;
 }
 
-mt_status mt_bench_same_bits(mt_bench *b, mt_bench_row *row, size_t size,
-                             const void *result)
+mt_status mt_bench_same_bits(mt_bench *b, mt_bench_row *row, const char *work,
+                             size_t size, const void *result)
 {
-  return mt_agree(b->team,
-                  b->team->rank == 0 ? compare_bits(b, row, size, result) : MT_OK);
+  return mt_agree(b->team, b->team->rank == 0 ? compare_bits(b, row, work, size, result)
+                                              : MT_OK);
+}
+
+mt_status mt_bench_done(mt_bench *b, const mt_bench_row *row, mt_status verdict)
+{
+  mt_status status = MT_OK;
+  if (b->team->rank == 0) status = mt_bench_table_add(b->table, row);
+  return mt_agree(b->team, status > verdict ? status : verdict);
 }

@@ -205,7 +205,7 @@ mt_status mt_bench_umap(mt_bench *b, int64_t n)
   mt_bench_row epochs;
   umap_job job = {};
   double gather = 0.0;
-  mt_status status = MT_OK;
+  mt_status status;
   job.n = n;
   job.k = std::min(n, parameters->knn.n_neighbors) - 1;
   job.options = &parameters->umap;
@@ -220,12 +220,11 @@ mt_status mt_bench_umap(mt_bench *b, int64_t n)
   snprintf(row.limit, sizeof row.limit, "gather %.0f G/s (epochs alone)",
            1e-9 * gather);
   mt_bench_note(&row, "k %lld", (long long)job.k);
-  MT_PASS(mt_bench_same_bits(b, &row, job.positions.size() * sizeof(float),
-                             job.positions.data()));
-  if (b->options->check && b->team->rank == 0) status = check(&job, &row);
-  MT_PASS(mt_agree(b->team, status));
+  status = mt_bench_same_bits(b, &row, "umap", job.positions.size() * sizeof(float),
+                              job.positions.data());
+  if (b->options->check && b->team->rank == 0 && status == MT_OK)
+    status = check(&job, &row);
   epochs_of(&row, &job, gather, &epochs);
-  if (b->team->rank != 0) return MT_OK;
-  MT_PASS(mt_bench_table_add(b->table, &row));
-  return mt_bench_table_add(b->table, &epochs);
+  status = mt_bench_done(b, &row, status);
+  return mt_bench_done(b, &epochs, status);
 }
