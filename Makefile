@@ -82,6 +82,8 @@ TESTS += test_corpus_tokens
 TESTS += test_corpus_readers
 TESTS += test_corpus_build
 TESTS += test_exchange
+TESTS += test_kernels
+TESTS += test_primitives
 # whole programs: tests/program/NAME.sh
 PROGRAM_TESTS =
 PROGRAM_TESTS += newswire
