@@ -4,6 +4,7 @@
 #ifndef MT_BACKEND_CPU_KDTREE_H
 #define MT_BACKEND_CPU_KDTREE_H
 #include "base/status.h"
+#include "hdbscan/reachability.h"
 #include <stdint.h>
 
 enum { MT_KDTREE_LEAF = 16, MT_KDTREE_DEPTH = 48 };
@@ -32,21 +33,12 @@ static inline int64_t mt_kdtree_leaf_size(const mt_kdtree *tree, int64_t leaf)
   return tree->first[leaf + 1] - tree->first[leaf];
 }
 
-/* Squared distance from a point (d) to a node's box: never above mt_distance2 to any point
- * in it, since every rounding is monotone and the sum runs in the same order. */
+/* mt_box_distance2 from a point (d) to a node's box. */
 static inline double mt_kdtree_gap2(const mt_kdtree *tree, int64_t node,
                                     const float *point)
 {
-  const float *low = tree->low + node * tree->d, *high = tree->high + node * tree->d;
-  double sum = 0.0;
-  for (int64_t t = 0; t < tree->d; t++) {
-    double below = (double)low[t] - (double)point[t],
-           above = (double)point[t] - (double)high[t];
-    double gap = below > above ? below : above;
-    gap = gap > 0.0 ? gap : 0.0;
-    sum += gap * gap;
-  }
-  return sum;
+  return mt_box_distance2(tree->d, tree->low + node * tree->d,
+                          tree->high + node * tree->d, point);
 }
 
 /* mt_distance2 from a point (d) to every point of a leaf; out: (MT_KDTREE_LEAF). */

@@ -19,6 +19,22 @@ MT_BOTH double mt_distance2(int64_t d, const float *p, const float *q)
   return sum;
 }
 
+/* Squared distance from a point to a box [low, high], low <= high: never above mt_distance2
+ * to any point in it, since every rounding is monotone and the sum runs in the same order. */
+MT_BOTH double mt_box_distance2(int64_t d, const float *low, const float *high,
+                                const float *point)
+{
+  double sum = 0.0;
+  for (int64_t t = 0; t < d; t++) {
+    double below = (double)low[t] - (double)point[t],
+           above = (double)point[t] - (double)high[t];
+    double gap = below > above ? below : above;
+    gap = gap > 0.0 ? gap : 0.0;
+    sum += gap * gap;
+  }
+  return sum;
+}
+
 /* Squared mutual reachability. core2: squared core distances; scale: 1 / alpha^2. */
 MT_BOTH double mt_reach2(double core2_p, double core2_q, double distance2, double scale)
 {

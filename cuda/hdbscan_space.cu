@@ -1,0 +1,284 @@
+#include "hdbscan_space.h"
+#include "primitives.h"
+
+/* Bits whose order is that of the numbers; -0 as +0. */
+static __device__ uint32_t ordered(float x)
+{
+  uint32_t bits = __float_as_uint(x + 0.0f);
+  return bits ^ (bits >> 31 != 0 ? 0xffffffffu : 0x80000000u);
+}
+
+static __device__ float unordered(uint32_t bits)
+{
+  return __uint_as_float(bits ^ (bits >> 31 != 0 ? 0x80000000u : 0xffffffffu));
+}
+
+/* ---- distinct points ----------------------------------------------------------------------- */
+
+/* Points by their coordinates, equal ones by number. */
+static mt_status sort_points(mt_gpu *gpu, int64_t n, int64_t d, const float *points,
+                             uint32_t *order)
+{
+  mt_array<uint64_t> keys;
+  MT_PASS(keys.make(gpu, n, "coordinates to sort"));
+  uint64_t *key = keys.data;
+  MT_PASS(mt_gpu_each(gpu, n, [=] __device__(int64_t i) { order[i] = (uint32_t)i; }));
+  for (int64_t t = (d - 1) / 2 * 2; t >= 0; t -= 2) {
+    bool two = t + 1 < d;
+    MT_PASS(mt_gpu_each(gpu, n, [=] __device__(int64_t i) {
+      const float *at = points + order[i] * d + t;
+      key[i] = two ? (uint64_t)ordered(at[0]) << 32 | ordered(at[1]) : ordered(at[0]);
+    }));
+    MT_PASS(mt_gpu_sort_pairs(gpu, n, key, order, 0, two ? 64 : 32));
+  }
+  return MT_OK;
+}
+
+/* Distinct points before each of the sorted ones: (n + 1). */
+static mt_status count_heads(mt_gpu *gpu, const mt_space *space, const uint32_t *order,
+                             int64_t *before)
+{
+  int64_t n = space->n, d = space->places.d;
+  const float *points = space->all.data;
+  mt_array<int32_t> heads;
+  MT_PASS(heads.make(gpu, n, "distinct points"));
+  int32_t *head = heads.data;
+  MT_PASS(mt_gpu_each(gpu, n, [=] __device__(int64_t i) {
+    bool differs = i == 0;
+    for (int64_t t = 0; t < d && !differs; t++)
+      differs = points[order[i] * d + t] != points[order[i - 1] * d + t];
+    head[i] = differs;
+  }));
+  return mt_gpu_scan(gpu, n, head, before);
+}
+
+/* first, start: (places.n) the first of each distinct point, and where it is sorted to;
+ * group: (n) the distinct point of each. */
+static mt_status list_heads(mt_gpu *gpu, mt_space *space, const uint32_t *order,
+                            const int64_t *before, uint32_t *first, uint32_t *group)
+{
+  int64_t n = space->n, m = space->places.n;
+  mt_array<uint32_t> starts;
+  MT_PASS(starts.make(gpu, m, "distinct points"));
+  MT_PASS(space->count.make(gpu, m, "distinct points"));
+  MT_PASS(space->twins.make(gpu, n - m, "equal points"));
+  uint32_t *start = starts.data, *count = space->count.data;
+  uint64_t *twin = space->twins.data;
+  MT_PASS(mt_gpu_each(gpu, n, [=] __device__(int64_t i) {
+    int64_t g = before[i + 1] - 1;
+    group[order[i]] = (uint32_t)g;
+    if (before[i] != g) return;
+    first[g] = order[i];
+    start[g] = (uint32_t)i;
+  }));
+  MT_PASS(mt_gpu_each(gpu, m, [=] __device__(int64_t g) {
+    count[g] = (g + 1 < m ? start[g + 1] : (uint32_t)n) - start[g];
+  }));
+  return mt_gpu_each(gpu, n, [=] __device__(int64_t i) {
+    int64_t g = before[i + 1] - 1;
+    if (before[i] != g) twin[i - before[i]] = (uint64_t)first[g] << 32 | order[i];
+  });
+}
+
+static mt_status find_distinct(mt_gpu *gpu, mt_space *space, mt_array<uint32_t> *first,
+                               mt_array<uint32_t> *group)
+{
+  mt_array<uint32_t> order;
+  mt_array<int64_t> before;
+  int64_t n = space->n;
+  MT_PASS(order.make(gpu, n, "sorted points"));
+  MT_PASS(sort_points(gpu, n, space->places.d, space->all.data, order.data));
+  MT_PASS(before.make(gpu, n + 1, "distinct points"));
+  MT_PASS(count_heads(gpu, space, order.data, before.data));
+  MT_PASS(mt_to_host(gpu, 1, before.data + n, &space->places.n));
+  MT_PASS(first->make(gpu, space->places.n, "distinct points"));
+  MT_PASS(group->make(gpu, n, "distinct points"));
+  return list_heads(gpu, space, order.data, before.data, first->data, group->data);
+}
+
+/* ---- the kd-tree, from the root down ----------------------------------------------------------- */
+
+/* Of each node of a level, along each axis: the largest coordinate, and the inverse of the
+ * smallest, as ordered bits; 0 to start with. */
+static mt_status find_extents(mt_gpu *gpu, const mt_space *space, const uint32_t *first,
+                              const uint32_t *order, int level, uint32_t *extents)
+{
+  enum { RUN = 32 }; /* positions a thread takes, to save atomics */
+  int64_t n = space->places.n, d = space->places.d;
+  const float *points = space->all.data;
+  MT_CUDA(cudaMemsetAsync(extents, 0, ((size_t)2 * d << level) * sizeof *extents,
+                          gpu->stream));
+  return mt_gpu_each(gpu, (n + RUN - 1) / RUN, [=] __device__(int64_t run) {
+    int64_t at = run * RUN, stop = at + RUN < n ? at + RUN : n;
+    for (int64_t node = mt_node_of(n, level, at); at < stop; node++) {
+      int64_t end = mt_node_first(n, level, node + 1), last = end < stop ? end : stop;
+      for (int64_t t = 0; t < d; t++) {
+        uint32_t high = 0, low = 0;
+        for (int64_t i = at; i < last; i++) {
+          uint32_t value = ordered(points[first[order[i]] * d + t]);
+          high = value > high ? value : high;
+          low = ~value > low ? ~value : low;
+        }
+        uint32_t *extent = extents + (node * d + t) * 2;
+        if (high > extent[0]) atomicMax(extent, high);
+        if (low > extent[1]) atomicMax(extent + 1, low);
+      }
+      at = last;
+    }
+  });
+}
+
+/* The axis along which a node spreads most. */
+static __device__ int64_t widest_axis(int64_t d, const uint32_t *extent)
+{
+  int64_t widest = 0;
+  double most = -1.0;
+  for (int64_t t = 0; t < d; t++) {
+    double spread =
+        (double)unordered(extent[2 * t]) - (double)unordered(~extent[2 * t + 1]);
+    if (spread > most) most = spread, widest = t;
+  }
+  return widest;
+}
+
+/* Sorts the points of each node of a level along its widest axis. */
+static mt_status split_level(mt_gpu *gpu, const mt_space *space, const uint32_t *first,
+                             int level, uint32_t *extents, uint32_t *axis,
+                             uint64_t *key, uint32_t *order)
+{
+  int64_t n = space->places.n, d = space->places.d;
+  const float *points = space->all.data;
+  MT_PASS(find_extents(gpu, space, first, order, level, extents));
+  MT_PASS(mt_gpu_each(gpu, (int64_t)1 << level, [=] __device__(int64_t node) {
+    axis[node] = (uint32_t)widest_axis(d, extents + node * d * 2);
+  }));
+  MT_PASS(mt_gpu_each(gpu, n, [=] __device__(int64_t i) {
+    int64_t node = mt_node_of(n, level, i);
+    uint32_t value = ordered(points[first[order[i]] * d + axis[node]]);
+    key[i] = (uint64_t)node << 32 | value;
+  }));
+  return mt_gpu_sort_pairs(gpu, n, key, order, 0, 32 + level);
+}
+
+static mt_status split_all(mt_gpu *gpu, const mt_space *space, const uint32_t *first,
+                           uint32_t *order)
+{
+  mt_array<uint64_t> keys;
+  mt_array<uint32_t> extents, axes;
+  int depth = space->places.depth;
+  if (depth < 1) return MT_OK;
+  MT_PASS(keys.make(gpu, space->places.n, "coordinates to sort"));
+  MT_PASS(extents.make(gpu, (int64_t)space->places.d << depth, "kd-tree"));
+  MT_PASS(axes.make(gpu, (int64_t)1 << (depth - 1), "kd-tree"));
+  for (int level = 0; level < depth; level++)
+    MT_PASS(split_level(gpu, space, first, level, extents.data, axes.data, keys.data,
+                        order));
+  return MT_OK;
+}
+
+/* ---- by position -------------------------------------------------------------------------------- */
+
+static mt_status arrange(mt_gpu *gpu, const uint32_t *first, const uint32_t *group,
+                         const uint32_t *order, mt_space *space)
+{
+  int64_t n = space->n, m = space->places.n, d = space->places.d;
+  mt_array<uint32_t> counts, position;
+  MT_PASS(space->points.make(gpu, m * d, "points"));
+  MT_PASS(space->name.make(gpu, m, "points"));
+  MT_PASS(space->place_of.make(gpu, n, "points"));
+  MT_PASS(counts.make(gpu, m, "points"));
+  MT_PASS(position.make(gpu, m, "points"));
+  counts.swap(space->count);
+  const float *from = space->all.data;
+  float *to = space->points.data;
+  const uint32_t *old_count = counts.data;
+  uint32_t *name = space->name.data, *count = space->count.data,
+           *place_of = space->place_of.data, *at = position.data;
+  MT_PASS(mt_gpu_each(gpu, m, [=] __device__(int64_t i) {
+    uint32_t g = order[i], point = first[g];
+    name[i] = point;
+    count[i] = old_count[g];
+    at[g] = (uint32_t)i;
+    for (int64_t t = 0; t < d; t++) to[i * d + t] = from[point * d + t];
+  }));
+  return mt_gpu_each(gpu, n,
+                     [=] __device__(int64_t i) { place_of[i] = at[group[i]]; });
+}
+
+static mt_status find_boxes(mt_gpu *gpu, mt_space *space)
+{
+  int64_t n = space->places.n, d = space->places.d;
+  int depth = space->places.depth;
+  MT_PASS(space->boxes.make(gpu, ((int64_t)4 * d) << depth, "boxes"));
+  float *boxes = space->boxes.data;
+  const float *points = space->points.data;
+  MT_PASS(mt_gpu_each(gpu, (int64_t)1 << depth, [=] __device__(int64_t leaf) {
+    float *low = boxes + (((int64_t)1 << depth) + leaf) * 2 * d, *high = low + d;
+    int64_t first = mt_node_first(n, depth, leaf),
+            last = mt_node_first(n, depth, leaf + 1);
+    for (int64_t t = 0; t < d; t++) low[t] = high[t] = points[first * d + t];
+    for (int64_t i = (first + 1) * d; i < last * d; i++) {
+      int64_t t = i % d;
+      low[t] = points[i] < low[t] ? points[i] : low[t];
+      high[t] = points[i] > high[t] ? points[i] : high[t];
+    }
+  }));
+  for (int level = depth - 1; level >= 0; level--) {
+    MT_PASS(mt_gpu_each(gpu, (int64_t)1 << level, [=] __device__(int64_t j) {
+      int64_t node = ((int64_t)1 << level) + j;
+      float *low = boxes + node * 2 * d, *high = low + d;
+      const float *left = boxes + node * 4 * d, *right = left + 2 * d;
+      for (int64_t t = 0; t < d; t++) {
+        low[t] = left[t] < right[t] ? left[t] : right[t];
+        high[t] = left[d + t] > right[d + t] ? left[d + t] : right[d + t];
+      }
+    }));
+  }
+  return MT_OK;
+}
+
+mt_status mt_space_upload(mt_gpu *gpu, int64_t n, int64_t d, const float *points,
+                          mt_space *space)
+{
+  space->n = n;
+  space->places.d = (int)d;
+  MT_PASS(space->all.make(gpu, n * d, "points"));
+  return mt_to_device(gpu, n * d, points, space->all.data);
+}
+
+static void describe(mt_space *space)
+{
+  space->places.points = space->points.data;
+  space->places.boxes = space->boxes.data;
+  space->places.name = space->name.data;
+  space->places.count = space->count.data;
+}
+
+mt_status mt_space_create(mt_gpu *gpu, mt_space *space)
+{
+  mt_array<uint32_t> first, group, order;
+  MT_PASS(find_distinct(gpu, space, &first, &group));
+  int64_t m = space->places.n;
+  bool tree = space->places.d <= MT_TREE_MOST_D;
+  space->places.depth = tree ? 0 : -1;
+  while (tree && (int64_t)MT_TREE_LEAF << space->places.depth < m) space->places.depth++;
+  MT_PASS(order.make(gpu, m, "points"));
+  uint32_t *number = order.data;
+  MT_PASS(mt_gpu_each(gpu, m, [=] __device__(int64_t i) { number[i] = (uint32_t)i; }));
+  if (tree) MT_PASS(split_all(gpu, space, first.data, order.data));
+  MT_PASS(arrange(gpu, first.data, group.data, order.data, space));
+  space->all.drop();
+  if (tree) MT_PASS(find_boxes(gpu, space));
+  describe(space);
+  return MT_OK;
+}
+
+int64_t mt_space_bytes(int64_t n, int64_t d)
+{
+  int64_t sorting = n * 2 * (int64_t)(sizeof(uint64_t) + sizeof(uint32_t));
+  int64_t kept = n * (3 * (int64_t)sizeof(uint32_t) + d * (int64_t)sizeof(float));
+  int64_t boxes = d <= MT_TREE_MOST_D ? n / 2 * d * (int64_t)sizeof(float) : 0;
+  int64_t before = n * (int64_t)(d * sizeof(float) + 4 * sizeof(uint32_t) +
+                                 2 * sizeof(uint64_t));
+  return kept + boxes + before + sorting;
+}
