@@ -58,6 +58,8 @@ LIB_SRC = $(base_SRC) $(comm_SRC) $(deck_SRC) $(store_SRC) $(corpus_SRC) $(lda_S
 
 # the CUDA backend, a shared object that the program loads: what it calls is in the program
 cuda_SRC = cuda/backend.cu cuda/device.cu cuda/exchange.cu cuda/primitives.cu
+cuda_SRC += cuda/hdbscan.cu cuda/hdbscan_space.cu cuda/hdbscan_cores.cu cuda/hdbscan_rounds.cu \
+	cuda/hdbscan_edges.cu
 
 # ---- tests: tests/NAME.c, the ranks are in its first comment -------------------------
 TESTS =

@@ -98,9 +98,9 @@ static mt_status upload(mt_gpu *gpu, const mt_hdbscan_options *options, int64_t 
 /* What grows from the points: their order, core distances and tree. */
 struct growth {
   mt_space space;
-  mt_array<double> core2;   /* (distinct points) by position */
-  mt_array<uint64_t> pair;  /* (n - 1) edges, those of equal points first */
-  mt_array<double> weight;  /* (n - 1) squared while they are found */
+  mt_array<double> core2;  /* (distinct points) by position */
+  mt_array<uint64_t> pair; /* (n - 1) edges, those of equal points first */
+  mt_array<double> weight; /* (n - 1) squared while they are found */
 };
 
 static mt_status prepare(mt_gpu *gpu, const mt_hdbscan_options *options, int64_t n,
@@ -123,8 +123,7 @@ static mt_status finish(mt_gpu *gpu, growth *w, mt_edge *tree_out, double *core_
   MT_PASS(weigh_edges(gpu, &w->space, w->core2.data, w->pair.data, w->weight.data));
   MT_PASS(mt_edges_to_host(gpu, n - 1, w->pair.data, w->weight.data, tree_out));
   MT_PASS(clock->mark(gpu, 5));
-  if (core_out != nullptr)
-    MT_PASS(give_cores(gpu, &w->space, w->core2.data, core_out));
+  if (core_out != nullptr) MT_PASS(give_cores(gpu, &w->space, w->core2.data, core_out));
   return mt_gpu_wait(gpu);
 }
 
@@ -152,12 +151,13 @@ extern "C" mt_status mt_cuda_spanning_tree_cost(mt_backend *be, const mt_comm *c
   double seconds[MOMENTS - 1];
   MT_PASS(clock.tell(seconds));
   if (cost_out != nullptr)
-    *cost_out = {seconds[0], seconds[1],        seconds[2], seconds[3],
-                 seconds[4], n_rounds, w.space.places.n, gpu->peak};
-  mt_debug("spanning tree: %lld distinct points; seconds: upload %.4f, kd-tree %.4f, core "
-           "distances %.4f, %d rounds %.4f, edges %.4f",
-           (long long)w.space.places.n, seconds[0], seconds[1], seconds[2], n_rounds,
-           seconds[3], seconds[4]);
+    *cost_out = {seconds[0], seconds[1], seconds[2],       seconds[3],
+                 seconds[4], n_rounds,   w.space.places.n, gpu->peak};
+  mt_debug(
+      "spanning tree: %lld distinct points; seconds: upload %.4f, kd-tree %.4f, core "
+      "distances %.4f, %d rounds %.4f, edges %.4f",
+      (long long)w.space.places.n, seconds[0], seconds[1], seconds[2], n_rounds,
+      seconds[3], seconds[4]);
   return MT_OK;
 }
 

@@ -44,7 +44,8 @@ struct nearest_heap {
   {
     int64_t at = 0;
     for (int64_t child = 1; child < size; child = 2 * at + 1) {
-      if (child + 1 < size && heap[(child + 1) * stride] > heap[child * stride]) child++;
+      if (child + 1 < size && heap[(child + 1) * stride] > heap[child * stride])
+        child++;
       if (heap[child * stride] <= value) break;
       heap[at * stride] = heap[child * stride];
       at = child;
@@ -72,9 +73,7 @@ template <class N> struct core_visitor {
     for (uint32_t left = count[at]; left > 0 && distance2 < near.furthest(); left--)
       near.add(distance2);
   }
-  __device__ void pause()
-  {
-  }
+  __device__ void pause() {}
 };
 
 /* Positions first, first + 1, ... */
@@ -176,9 +175,9 @@ mt_status mt_find_cores(mt_gpu *gpu, const mt_comm *comm, const mt_space *space,
                         int64_t min_samples, double *core2_out)
 {
   int64_t n = space->places.n;
-  mt_status local = search(gpu, space->places, min_samples,
-                           mt_part_first(n, comm->size, comm->rank),
-                           mt_part_count(n, comm->size, comm->rank), core2_out);
+  mt_status local =
+      search(gpu, space->places, min_samples, mt_part_first(n, comm->size, comm->rank),
+             mt_part_count(n, comm->size, comm->rank), core2_out);
   MT_PASS(mt_agree(comm, local));
   return mt_gpu_allgather_rows(gpu, comm, n, sizeof *core2_out, core2_out);
 }

@@ -18,9 +18,8 @@ mt_status mt_edges_to_host(mt_gpu *gpu, int64_t n, uint64_t *pair, double *weigh
   uint64_t *key = keys.data;
   MT_PASS(mt_gpu_each(gpu, n, [=] __device__(int64_t i) { number[i] = (uint32_t)i; }));
   MT_PASS(mt_gpu_sort_pairs(gpu, n, pair, number, 0, 64));
-  MT_PASS(mt_gpu_each(gpu, n, [=] __device__(int64_t i) {
-    key[i] = mt_bits_of(weight[number[i]]);
-  }));
+  MT_PASS(mt_gpu_each(
+      gpu, n, [=] __device__(int64_t i) { key[i] = mt_bits_of(weight[number[i]]); }));
   MT_PASS(mt_gpu_sort_pairs(gpu, n, key, pair, 0, 64));
   MT_PASS(edges.make(gpu, n, "edges"));
   mt_edge *edge = edges.data;

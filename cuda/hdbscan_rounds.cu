@@ -2,16 +2,19 @@
 #include "hdbscan_search.h"
 
 /* What the rounds change. A component is known by its number, 0 up to n - 1; an edge out of
- * it by the bits of its squared weight and the pair a << 32 | b of its points, a < b. */
+ * it by the bits of its squared weight and the pair a << 32 | b of its points, a < b.
+ * `nearest` is the position outside its component that a position was found to be nearest to,
+ * -1 if that is not known; `reach` the squared weight of that edge: nothing outside is nearer,
+ * whether it is known or not. `best` is the least weight out of a component known so far. */
 typedef struct forest {
   int64_t n;                   /* components */
   int64_t first, count;        /* positions that this GPU searches from */
   mt_array<int32_t> component; /* (positions) */
   mt_array<int32_t> pure;      /* (nodes) the one component below a node, or -1 */
   mt_array<double> core2_low;  /* (nodes) the least core distance below it */
-  mt_array<int32_t> nearest; /* (positions) outside the component, as found; -1: unknown */
-  mt_array<double> reach; /* (positions) weight^2 to it; if unknown: nothing is nearer */
-  mt_array<uint64_t> best; /* (components) weight^2 of the least edge out known so far */
+  mt_array<int32_t> nearest;   /* (positions) */
+  mt_array<double> reach;      /* (positions) */
+  mt_array<uint64_t> best;     /* (components) */
   mt_array<uint64_t> pair;     /* (components) the points of the least edge out */
   mt_array<int32_t> parent;    /* (components) */
   mt_array<int32_t> next;      /* (components) the one at the other end of the edge */
@@ -233,8 +236,8 @@ static mt_status bound_edges(mt_gpu *gpu, const ground *g, forest *f)
     if (at + 1 == all || e.component[at + 1] == c) return;
     int64_t d = e.places.d;
     const float *point = e.places.points + at * d;
-    uint64_t weight = mt_bits_of(mt_reach2(
-        e.core2[at], e.core2[at + 1], mt_distance2(d, point, point + d), e.scale));
+    uint64_t weight = mt_bits_of(mt_reach2(e.core2[at], e.core2[at + 1],
+                                           mt_distance2(d, point, point + d), e.scale));
     lower_bound_to(best + c, weight);
     lower_bound_to(best + e.component[at + 1], weight);
   });
@@ -261,8 +264,7 @@ static mt_status find_pairs(mt_gpu *gpu, const ground *g, forest *f)
 {
   const edge_ground e = make_job(g, f).g;
   uint64_t *pair = f->pair.data;
-  MT_CUDA(
-      cudaMemsetAsync(pair, 0xff, (size_t)f->n * sizeof(uint64_t), gpu->stream));
+  MT_CUDA(cudaMemsetAsync(pair, 0xff, (size_t)f->n * sizeof(uint64_t), gpu->stream));
   return mt_gpu_each(gpu, f->count, [=] __device__(int64_t i) {
     int64_t at = e.first + i;
     int32_t c = e.component[at];
@@ -330,8 +332,8 @@ static mt_status renumber(mt_gpu *gpu, const ground *g, forest *f)
   int32_t *component = f->component.data, *parent = f->parent.data;
   const int64_t *number = f->number.data;
   for (int64_t jumped = 1; jumped < f->n; jumped *= 2) /* halves all ways to a root */
-    MT_PASS(mt_gpu_each(
-        gpu, f->n, [=] __device__(int64_t c) { parent[c] = parent[parent[c]]; }));
+    MT_PASS(mt_gpu_each(gpu, f->n,
+                        [=] __device__(int64_t c) { parent[c] = parent[parent[c]]; }));
   return mt_gpu_each(gpu, g->space->places.n, [=] __device__(int64_t i) {
     component[i] = (int32_t)number[parent[component[i]]];
   });

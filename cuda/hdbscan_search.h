@@ -30,7 +30,7 @@ template <int D> struct mt_start {
   }
   __device__ double to_box(const mt_places &s, uint32_t node) const
   {
-    mt_coordinates<2 * D> box = ((const mt_coordinates<2 * D> *)s.boxes)[node];
+    mt_coordinates<2 *D> box = ((const mt_coordinates<2 * D> *)s.boxes)[node];
     return mt_box_distance2(D, box.x, box.x + D, point.x);
   }
   __device__ double to_point(const mt_places &s, int64_t at) const
@@ -43,9 +43,7 @@ template <int D> struct mt_start {
 template <> struct mt_start<0> {
   const float *point;
 
-  __device__ mt_start(const mt_places &s, int64_t at) : point(s.points + at * s.d)
-  {
-  }
+  __device__ mt_start(const mt_places &s, int64_t at) : point(s.points + at * s.d) {}
   __device__ double to_box(const mt_places &s, uint32_t node) const
   {
     const float *low = s.boxes + (int64_t)node * 2 * s.d;
@@ -164,7 +162,8 @@ static __device__ inline void mt_tile_distances(const mt_places &s,
 template <class J>
 static __global__ void mt_search_block(mt_places s, int64_t count, J job)
 {
-  __shared__ float rows[MT_TILE][MT_TILE_DEPTH + 1], columns[MT_TILE][MT_TILE_DEPTH + 1];
+  __shared__ float rows[MT_TILE][MT_TILE_DEPTH + 1],
+      columns[MT_TILE][MT_TILE_DEPTH + 1];
   __shared__ double tile[MT_TILE][MT_TILE + 1];
   __shared__ int64_t places[MT_TILE];
   int64_t search = (int64_t)blockIdx.x * MT_TILE + threadIdx.x;

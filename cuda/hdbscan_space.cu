@@ -201,8 +201,7 @@ static mt_status arrange(mt_gpu *gpu, const uint32_t *first, const uint32_t *gro
     at[g] = (uint32_t)i;
     for (int64_t t = 0; t < d; t++) to[i * d + t] = from[point * d + t];
   }));
-  return mt_gpu_each(gpu, n,
-                     [=] __device__(int64_t i) { place_of[i] = at[group[i]]; });
+  return mt_gpu_each(gpu, n, [=] __device__(int64_t i) { place_of[i] = at[group[i]]; });
 }
 
 static mt_status find_boxes(mt_gpu *gpu, mt_space *space)
@@ -261,7 +260,8 @@ mt_status mt_space_create(mt_gpu *gpu, mt_space *space)
   int64_t m = space->places.n;
   bool tree = space->places.d <= MT_TREE_MOST_D;
   space->places.depth = tree ? 0 : -1;
-  while (tree && (int64_t)MT_TREE_LEAF << space->places.depth < m) space->places.depth++;
+  while (tree && (int64_t)MT_TREE_LEAF << space->places.depth < m)
+    space->places.depth++;
   MT_PASS(order.make(gpu, m, "points"));
   uint32_t *number = order.data;
   MT_PASS(mt_gpu_each(gpu, m, [=] __device__(int64_t i) { number[i] = (uint32_t)i; }));
@@ -278,7 +278,7 @@ int64_t mt_space_bytes(int64_t n, int64_t d)
   int64_t sorting = n * 2 * (int64_t)(sizeof(uint64_t) + sizeof(uint32_t));
   int64_t kept = n * (3 * (int64_t)sizeof(uint32_t) + d * (int64_t)sizeof(float));
   int64_t boxes = d <= MT_TREE_MOST_D ? n / 2 * d * (int64_t)sizeof(float) : 0;
-  int64_t before = n * (int64_t)(d * sizeof(float) + 4 * sizeof(uint32_t) +
-                                 2 * sizeof(uint64_t));
+  int64_t before =
+      n * (int64_t)(d * sizeof(float) + 4 * sizeof(uint32_t) + 2 * sizeof(uint64_t));
   return kept + boxes + before + sorting;
 }

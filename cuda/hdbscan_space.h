@@ -11,7 +11,7 @@ extern "C" {
 
 enum {
   MT_TREE_MOST_D = 16, /* more coordinates: no tree */
-  MT_TREE_LEAF = 16    /* a leaf holds at most so many points, and half of it at least */
+  MT_TREE_LEAF = 16 /* a leaf holds at most so many points, and half of it at least */
 };
 
 /* What searches read, as kernels get it. The tree is complete: leaf l is node
