@@ -1,6 +1,7 @@
 /* The table of the CUDA backend, and the one symbol that the program finds here. */
 #include "backend.h"
 #include "exchange.h"
+#include "hdbscan.h"
 
 extern "C" {
 #include "umap/umap.h"
@@ -63,7 +64,7 @@ static mt_status open_backend(mt_backend **backend_out)
   gpu->table.umap_start = mt_cpu_umap_start;
   gpu->table.umap_epochs = mt_cpu_umap_epochs;
   gpu->table.umap_layout = mt_umap_by_steps;
-  gpu->table.spanning_tree = mt_cpu_spanning_tree;
+  gpu->table.spanning_tree = mt_cuda_spanning_tree;
   gpu->table.memory_peak = memory_peak;
   gpu->table.close = close_backend;
   *backend_out = &gpu->table;

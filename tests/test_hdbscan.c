@@ -257,6 +257,23 @@ static void test_clusters_of_package(void **state)
 
 /* ---- the spanning tree against brute force --------------------------------------------- */
 
+/* The CPU backend's on one rank alone: on GPUs too the same edges and the same bits. */
+static void compare_with_cpu(const mt_hdbscan_options *options, int64_t n, int64_t d,
+                             const float *points, const mt_edge *tree,
+                             const double *core)
+{
+  mt_comm self = mt_comm_self();
+  mt_edge *tree_cpu = zeros(n, sizeof *tree_cpu);
+  double *core_cpu = zeros(n, sizeof *core_cpu);
+  assert_int_equal(mt_test_cpu->spanning_tree(mt_test_cpu, &self, options, n, d, points,
+                                              tree_cpu, core_cpu),
+                   MT_OK);
+  assert_memory_equal(tree, tree_cpu, (size_t)(n - 1) * sizeof *tree);
+  assert_memory_equal(core, core_cpu, (size_t)n * sizeof *core);
+  free(tree_cpu);
+  free(core_cpu);
+}
+
 static void compare_trees(const mt_hdbscan_options *options, int64_t n, int64_t d,
                           const float *points)
 {
@@ -266,6 +283,8 @@ static void compare_trees(const mt_hdbscan_options *options, int64_t n, int64_t 
   assert_int_equal(mt_test_backend->spanning_tree(mt_test_backend, &mt_test_world,
                                                   options, n, d, points, tree, core),
                    MT_OK);
+  if (mt_test_on_gpus() || mt_test_world.size > 1)
+    compare_with_cpu(options, n, d, points, tree, core);
   if (mt_test_world.rank == 0) {
     mt_merge *merges = zeros(n, sizeof *merges); /* a tree, and sorted */
     assert_int_equal(mt_spanning_tree_ref(options, n, d, points, ref, core_ref), MT_OK);
