@@ -60,6 +60,8 @@ LIB_SRC = $(base_SRC) $(comm_SRC) $(deck_SRC) $(store_SRC) $(corpus_SRC) $(lda_S
 cuda_SRC = cuda/backend.cu cuda/device.cu cuda/exchange.cu cuda/primitives.cu
 cuda_SRC += cuda/hdbscan.cu cuda/hdbscan_space.cu cuda/hdbscan_cores.cu cuda/hdbscan_rounds.cu \
 	cuda/hdbscan_edges.cu
+cuda_SRC += cuda/knn.cu cuda/knn_rows.cu cuda/knn_select.cu cuda/knn_measure.cu \
+	cuda/knn_again.cu
 
 # ---- tests: tests/NAME.c, the ranks are in its first comment -------------------------
 TESTS =
@@ -193,7 +195,7 @@ emulate_SRC = tests/emulate/emulate.cpp tests/emulate/runtime.cpp tests/emulate/
 	$(filter-out cuda/primitives.cu,$(cuda_SRC))
 emulate_OBJ = $(emulate_SRC:%=$(BUILD)/emulated/%.o)
 EMULATED = $(BUILD)/emulated/metatopics-cuda.so
-COMPILE_EMULATED = $(MPICXX) -std=c++17 -Wall -Wextra -DMT_EMULATE -Itests/emulate -Icuda \
+COMPILE_EMULATED = $(MPICXX) -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -DMT_EMULATE -Itests/emulate -Icuda \
 	$(CPPFLAGS) -DOMPI_SKIP_MPICXX $(CFLAGS) -ffp-contract=off -fPIC -fvisibility=hidden $(SANITIZE) -MMD -MP
 
 $(EMULATED): $(emulate_OBJ) Makefile

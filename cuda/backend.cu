@@ -59,7 +59,7 @@ static mt_status open_backend(mt_backend **backend_out)
   gpu->device = -1;
   gpu->table.name = "cuda";
   gpu->table.start = start;
-  gpu->table.knn = mt_cpu_knn;
+  gpu->table.knn = mt_gpu_knn;
   gpu->table.umap_graph = mt_cpu_umap_graph;
   gpu->table.umap_start = mt_cpu_umap_start;
   gpu->table.umap_epochs = mt_cpu_umap_epochs;

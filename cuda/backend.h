@@ -2,6 +2,7 @@
 #ifndef MT_CUDA_BACKEND_H
 #define MT_CUDA_BACKEND_H
 #include "gpu.h"
+#include "knn.h"
 
 /* ---- device.cu -------------------------------------------------------------------------- */
 

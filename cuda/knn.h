@@ -16,6 +16,7 @@ typedef struct mt_gpu_knn_sizes {
   int64_t room;  /* candidates that a row's list holds before it is cut to keep */
   int64_t again; /* candidates that a row may have when it is searched again */
   int64_t panel; /* columns that the tensor cores add up before a float takes the sum */
+  int64_t fine;  /* the same when a row is searched again */
   int64_t
       stream; /* rows of a block that is read while the GPU works; 0: none if all fit */
 } mt_gpu_knn_sizes;
@@ -36,12 +37,11 @@ typedef struct mt_gpu_knn_cost {
 mt_status mt_gpu_knn(mt_backend *be, const mt_comm *comm, mt_metric metric, int64_t k,
                      const mt_rows *rows, int64_t *indices_out, float *distances_out);
 
-/* Likewise with sizes in hand. cost_out may be NULL. C linkage: tests find it by name. */
-extern "C" mt_status mt_gpu_knn_sized(mt_backend *be, const mt_comm *comm,
-                                      mt_metric metric, int64_t k, const mt_rows *rows,
-                                      const mt_gpu_knn_sizes *sizes,
-                                      int64_t *indices_out, float *distances_out,
-                                      mt_gpu_knn_cost *cost_out);
+/* Likewise with sizes in hand. cost_out may be NULL. Tests find it by name. */
+extern "C" __attribute__((visibility("default"))) mt_status
+mt_gpu_knn_sized(mt_backend *be, const mt_comm *comm, mt_metric metric, int64_t k,
+                 const mt_rows *rows, const mt_gpu_knn_sizes *sizes,
+                 int64_t *indices_out, float *distances_out, mt_gpu_knn_cost *cost_out);
 
 /**
  * Likewise of rows that lie on the GPUs, spread as mt_part_first says. 1 <= k < n.

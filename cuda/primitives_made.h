@@ -11,6 +11,8 @@ template mt_status mt_gpu_scan(mt_gpu *, int64_t, const int32_t *, int64_t *);
 template mt_status mt_gpu_scan(mt_gpu *, int64_t, const int64_t *, int64_t *);
 template mt_status mt_gpu_select(mt_gpu *, int64_t, const uint8_t *, int32_t *,
                                  int64_t *);
+template mt_status mt_gpu_select(mt_gpu *, int64_t, const uint8_t *, uint32_t *,
+                                 int64_t *);
 template mt_status mt_gpu_select(mt_gpu *, int64_t, const uint8_t *, int64_t *,
                                  int64_t *);
 #define MT_EXTREMES(T)                                              \

@@ -1,0 +1,406 @@
+/* Distances in double of the candidates, the k best of each row, and the proof that they are. */
+#include "knn_parts.h"
+#include "primitives.h"
+
+enum { LANES = MT_METRIC_LANES, THREADS = 256, UNROLL = 8 };
+
+/* ---- one distance: LANES threads, metric.h's sums --------------------------------------------- */
+
+template <int METRIC>
+static __device__ double distance_of(int64_t d, const float *x, double x_scale,
+                                     const float *y, double y_scale, int lane)
+{
+  const mt_metric metric = (mt_metric)METRIC;
+  double sum = 0.0;
+  int64_t t = lane;
+  for (; t + (UNROLL - 1) * LANES < d; t += UNROLL * LANES) {
+    float a[UNROLL], b[UNROLL];
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++) {
+      a[u] = x[t + u * LANES];
+      b[u] = y[t + u * LANES];
+    }
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++) {
+      double off = mt_metric_coordinate(metric, x_scale, a[u]) -
+                   mt_metric_coordinate(metric, y_scale, b[u]);
+      sum += off * off;
+    }
+  }
+  for (; t < d; t += LANES) {
+    double off = mt_metric_coordinate(metric, x_scale, x[t]) -
+                 mt_metric_coordinate(metric, y_scale, y[t]);
+    sum += off * off;
+  }
+  unsigned group = 0xffu << (threadIdx.x % 32 / LANES * LANES);
+  for (int apart = LANES / 2; apart > 0; apart /= 2) /* as mt_metric_add_lanes */
+    sum += __shfl_xor_sync(group, sum, apart, LANES);
+  return mt_metric_distance(metric, x_scale, y_scale, sum);
+}
+
+/* Rows that are at hand: [first, first + count) of all. */
+typedef struct hand {
+  const float *rows;
+  int64_t first, count;
+} hand;
+
+template <int METRIC>
+static __global__ void measure_kernel(int64_t count, int64_t d, hand x, hand y,
+                                      const double *scale, const uint32_t *row,
+                                      const uint32_t *column, double *distance)
+{
+  int64_t pair = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LANES;
+  int lane = (int)threadIdx.x % LANES;
+  if (pair >= count) return;
+  int64_t i = row[pair], j = (int64_t)column[pair] - y.first;
+  if (j < 0 || j >= y.count) return;
+  double found = distance_of<METRIC>(d, x.rows + i * d, scale[x.first + i],
+                                     y.rows + j * d, scale[y.first + j], lane);
+  if (lane == 0) distance[pair] = found;
+}
+
+static mt_status measure_at_hand(mt_knn_search *s, mt_knn_pairs *p, hand y)
+{
+  hand x = {s->raw, s->first, s->local};
+  unsigned blocks = (unsigned)((p->count * LANES + THREADS - 1) / THREADS);
+  if (p->count == 0) return MT_OK;
+#define MEASURE(metric)                                                               \
+  MT_LAUNCH(s->gpu, measure_kernel<metric>, blocks, THREADS, 0, p->count, s->d, x, y, \
+            s->scale.data, p->row.data, p->column.data, p->distance.data)
+  switch (s->bound.metric) {
+  case MT_METRIC_COSINE:
+    return MEASURE(MT_METRIC_COSINE);
+  case MT_METRIC_HELLINGER:
+    return MEASURE(MT_METRIC_HELLINGER);
+  default:
+    return MEASURE(MT_METRIC_EUCLIDEAN);
+  }
+}
+
+mt_status mt_knn_measure(mt_knn_search *s, mt_knn_pairs *pairs)
+{
+  s->cost.exact += pairs->count;
+  return mt_knn_visit(s, s->raw, s->d,
+                      [=](const float *rows, int64_t first, int64_t count) {
+                        return measure_at_hand(s, pairs, hand{rows, first, count});
+                      });
+}
+
+/* ---- which pairs --------------------------------------------------------------------------------- */
+
+static mt_status new_pairs(mt_knn_search *s, int64_t rows,
+                           const mt_array<int64_t> &counts, mt_knn_pairs *out)
+{
+  MT_PASS(out->first.make(s->gpu, rows + 1, "numbers of pairs"));
+  MT_PASS(mt_gpu_scan<int64_t>(s->gpu, rows, counts.data, out->first.data));
+  MT_PASS(mt_to_host(s->gpu, 1, out->first.data + rows, &out->count));
+  MT_PASS(out->row.make(s->gpu, out->count, "rows of pairs"));
+  MT_PASS(out->column.make(s->gpu, out->count, "columns of pairs"));
+  return out->distance.make(s->gpu, out->count, "distances of pairs");
+}
+
+typedef struct candidates {
+  mt_knn_bound bound;
+  int64_t k, room, first; /* first: number of row 0 over all rows */
+  const uint64_t *keys;
+  const uint32_t *count;
+  const double *scale;
+  const float *half, *reach, *error; /* of all rows */
+} candidates;
+
+/* Bounds of the zoomed length that a candidate of row i stands for. */
+static __device__ void bounds_of(const candidates &c, int64_t i, uint64_t key,
+                                 double *low, double *high)
+{
+  int64_t self = c.first + i, other = (uint32_t)key;
+  double g = (double)mt_knn_key_value(key);
+  double blur =
+      mt_knn_blur(&c.bound, c.reach[self], c.reach[other], c.half[self], c.half[other]);
+  double off = (double)c.error[self] + (double)c.error[other];
+  *low = g > blur ? sqrt(2.0 * (g - blur)) * (1.0 - 1e-12) - off : 0.0;
+  *high = g > -blur ? sqrt(2.0 * (g + blur)) * (1.0 + 1e-12) + off : off;
+  if (c.bound.metric == MT_METRIC_COSINE && c.scale[other] == 0.0)
+    *high = fmax(*high, mt_knn_length(&c.bound, 1.0)); /* its distance is 1 */
+}
+
+/* Those of row i whose lower bound is not above k upper bounds; to row and column, if not
+ * NULL. Returns how many. */
+static __device__ int64_t pick_pairs(const candidates &c, int64_t i, uint32_t *row,
+                                     uint32_t *column)
+{
+  const uint64_t *keys = c.keys + i * c.room;
+  int64_t listed = c.count[i], picked = 0;
+  double most = 0.0, low, high;
+  if (c.scale[c.first + i] == 0.0) return 0; /* known without */
+  for (int64_t p = 0; p < listed && p < c.k; p++) {
+    bounds_of(c, i, keys[p], &low, &high);
+    most = fmax(most, high);
+  }
+  for (int64_t p = 0; p < listed; p++) {
+    bounds_of(c, i, keys[p], &low, &high);
+    if (low > most) continue;
+    if (row != nullptr) {
+      row[picked] = (uint32_t)i;
+      column[picked] = (uint32_t)keys[p];
+    }
+    picked++;
+  }
+  return picked;
+}
+
+mt_status mt_knn_plan_pairs(mt_knn_search *s, mt_knn_pairs *out)
+{
+  mt_array<int64_t> counts;
+  candidates c = {
+      s->bound,          s->k,          s->sizes.room, s->first,      s->own.keys.data,
+      s->own.count.data, s->scale.data, s->half.data,  s->reach.data, s->error.data};
+  MT_PASS(counts.make(s->gpu, s->local, "numbers of pairs"));
+  int64_t *picked = counts.data;
+  MT_PASS(mt_gpu_each(s->gpu, s->local, [=] __device__(int64_t i) {
+    picked[i] = pick_pairs(c, i, nullptr, nullptr);
+  }));
+  MT_PASS(new_pairs(s, s->local, counts, out));
+  const int64_t *first = out->first.data;
+  uint32_t *row = out->row.data, *column = out->column.data;
+  return mt_gpu_each(s->gpu, s->local, [=] __device__(int64_t i) {
+    pick_pairs(c, i, row + first[i], column + first[i]);
+  });
+}
+
+mt_status mt_knn_list_pairs(mt_knn_search *s, int64_t rows, const uint32_t *pick,
+                            const mt_knn_lists *lists, int64_t room, mt_knn_pairs *out)
+{
+  mt_array<int64_t> counts;
+  const uint32_t *count = lists->count.data;
+  const uint64_t *keys = lists->keys.data;
+  MT_PASS(counts.make(s->gpu, rows, "numbers of pairs"));
+  int64_t *listed = counts.data;
+  MT_PASS(mt_gpu_each(s->gpu, rows, [=] __device__(int64_t i) {
+    listed[i] = (int64_t)count[i] <= room ? (int64_t)count[i] : 0;
+  }));
+  MT_PASS(new_pairs(s, rows, counts, out));
+  const int64_t *first = out->first.data;
+  uint32_t *row = out->row.data, *column = out->column.data;
+  return mt_gpu_each(s->gpu, rows * room, [=] __device__(int64_t at) {
+    int64_t i = at / room, p = at % room;
+    if (p >= first[i + 1] - first[i]) return;
+    row[first[i] + p] = pick[i];
+    column[first[i] + p] = (uint32_t)keys[at];
+  });
+}
+
+/* ---- the k best ------------------------------------------------------------------------------------ */
+
+static __device__ __forceinline__ bool comes_after(double a, uint32_t a_column,
+                                                   double b, uint32_t b_column)
+{
+  return a > b || (a == b && a_column > b_column);
+}
+
+/* Sorts the first `size` (a power of 2) pairs in shared memory by (distance, column). */
+static __device__ void sort_pairs(double *distance, uint32_t *column, unsigned size)
+{
+  for (unsigned width = 2; width <= size; width *= 2)
+    for (unsigned apart = width / 2; apart > 0; apart /= 2) {
+      for (unsigned p = threadIdx.x; p < size / 2; p += blockDim.x) {
+        unsigned a = 2 * p - (p & (apart - 1)), b = a + apart;
+        double low = distance[a], high = distance[b];
+        uint32_t low_column = column[a], high_column = column[b];
+        if (comes_after(low, low_column, high, high_column) == ((a & width) == 0)) {
+          distance[a] = high;
+          distance[b] = low;
+          column[a] = high_column;
+          column[b] = low_column;
+        }
+      }
+      __syncthreads();
+    }
+}
+
+/* A block for each row. Shared: `most` distances and columns, a power of 2. */
+static __global__ void finish_kernel(int64_t k, unsigned most, const uint32_t *pick,
+                                     const int64_t *first, const double *distance,
+                                     const uint32_t *column, int64_t *indices,
+                                     float *distances, double *kth)
+{
+  MT_SHARED(double, by);
+  uint32_t *number = (uint32_t *)(by + most);
+  int64_t from = first[blockIdx.x],
+          row = pick == nullptr ? blockIdx.x : pick[blockIdx.x];
+  unsigned many = (unsigned)(first[blockIdx.x + 1] - from), size = 2;
+  if (many < k) return;
+  while (size < many) size *= 2;
+  for (unsigned p = threadIdx.x; p < size; p += blockDim.x) {
+    by[p] = p < many ? distance[from + p] : INFINITY;
+    number[p] = p < many ? column[from + p] : UINT32_MAX;
+  }
+  __syncthreads();
+  sort_pairs(by, number, size);
+  for (unsigned p = threadIdx.x; p < k; p += blockDim.x) {
+    indices[row * k + p] = number[p];
+    distances[row * k + p] = mt_metric_store(by[p]);
+  }
+  if (threadIdx.x == 0) kth[row] = by[k - 1];
+}
+
+mt_status mt_knn_finish(mt_knn_search *s, int64_t rows, const uint32_t *pick,
+                        const mt_knn_pairs *pairs, int64_t longest)
+{
+  unsigned most = 2, threads = 32;
+  if (rows == 0) return MT_OK;
+  while (most < longest) most *= 2;
+  while (threads < most / 2 && threads < THREADS) threads *= 2;
+  size_t shared = most * (sizeof(double) + sizeof(uint32_t));
+#ifndef MT_EMULATE
+  MT_CUDA(cudaFuncSetAttribute(
+      finish_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
+#endif
+  return MT_LAUNCH(s->gpu, finish_kernel, (unsigned)rows, threads, shared, s->k, most,
+                   pick, pairs->first.data, pairs->distance.data, pairs->column.data,
+                   s->indices, s->distances, s->kth.data);
+}
+
+/* ---- rows without length ---------------------------------------------------------------------------- */
+
+/* The numbers of rows whose scale is 0, or is not. */
+static mt_status list_rows(mt_knn_search *s, bool zero, mt_array<uint32_t> *out,
+                           int64_t *count_out)
+{
+  mt_array<uint8_t> flags;
+  MT_PASS(flags.make(s->gpu, s->n, "flags"));
+  MT_PASS(out->make(s->gpu, s->n, "rows"));
+  const double *scale = s->scale.data;
+  uint8_t *flag = flags.data;
+  MT_PASS(mt_gpu_each(s->gpu, s->n, [=] __device__(int64_t i) {
+    flag[i] = (scale[i] == 0.0) == zero;
+  }));
+  return mt_gpu_select(s->gpu, s->n, flags.data, out->data, count_out);
+}
+
+/* They are at 0 from one another and at 1 from all others. */
+mt_status mt_knn_zero_rows(mt_knn_search *s)
+{
+  mt_array<uint32_t> zero, other;
+  int64_t zeros = 0, others = 0, k = s->k;
+  if (s->bound.metric != MT_METRIC_COSINE) return MT_OK;
+  MT_PASS(list_rows(s, true, &zero, &zeros));
+  if (zeros == 0) return MT_OK;
+  MT_PASS(list_rows(s, false, &other, &others));
+  const uint32_t *without = zero.data, *with = other.data;
+  int64_t first = s->first, local = s->local, *indices = s->indices;
+  float *distances = s->distances;
+  return mt_gpu_each(s->gpu, zeros, [=] __device__(int64_t z) {
+    int64_t row = (int64_t)without[z] - first, at = 0;
+    if (row < 0 || row >= local) return;
+    for (int64_t p = 0; p < zeros && at < k; p++) {
+      if (p == z) continue;
+      indices[row * k + at] = without[p];
+      distances[row * k + at++] = 0.0f;
+    }
+    for (int64_t p = 0; at < k; p++) {
+      indices[row * k + at] = with[p];
+      distances[row * k + at++] = 1.0f;
+    }
+  });
+}
+
+/* ---- proof ------------------------------------------------------------------------------------------- */
+
+mt_status mt_knn_unproven(mt_knn_search *s, mt_array<uint32_t> *rows_out,
+                          int64_t *count_out)
+{
+  mt_array<uint8_t> flags;
+  MT_PASS(flags.make(s->gpu, s->local, "flags"));
+  MT_PASS(rows_out->make(s->gpu, s->local, "rows to search again"));
+  mt_knn_bound bound = s->bound;
+  const double *kth = s->kth.data, *scale = s->scale.data + s->first;
+  const float *half = s->half.data + s->first, *reach = s->reach.data + s->first;
+  const float *error = s->error.data + s->first;
+  const uint64_t *limit = s->own.limit.data;
+  uint8_t *flag = flags.data;
+  MT_PASS(mt_gpu_each(s->gpu, s->local, [=] __device__(int64_t i) {
+    flag[i] = 0;
+    if (limit[i] == MT_KNN_OPEN || scale[i] == 0.0) return; /* nothing was left out */
+    double length = mt_knn_length(&bound, kth[i]);
+    mt_knn_within w = mt_knn_near(&bound, length, reach[i], error[i], half[i]);
+    double left = 2.0 * ((double)mt_knn_key_value(limit[i]) - w.blur);
+    bool proven = bound.ratio < 0.5 && left > 0.0 &&
+                  sqrt(left) * (1.0 - 1e-12) - error[i] - w.error > length;
+    flag[i] = !proven;
+  }));
+  return mt_gpu_select(s->gpu, s->local, flags.data, rows_out->data, count_out);
+}
+
+/* ---- all distances of a few rows ------------------------------------------------------------------- */
+
+template <int METRIC>
+static __global__ void brute_kernel(int64_t rows, const uint32_t *pick, int64_t n,
+                                    int64_t d, hand x, hand y, const double *scale,
+                                    uint64_t *bits, uint32_t *column)
+{
+  int64_t pair = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LANES;
+  int lane = (int)threadIdx.x % LANES;
+  if (pair >= rows * y.count) return;
+  int64_t q = pair / y.count, j = pair % y.count, i = pick[q];
+  double found = distance_of<METRIC>(d, x.rows + i * d, scale[x.first + i],
+                                     y.rows + j * d, scale[y.first + j], lane);
+  if (lane != 0) return;
+  bool self = x.first + i == y.first + j;
+  bits[q * n + y.first + j] =
+      self ? UINT64_MAX : (uint64_t)__double_as_longlong(found); /* >= 0: in order */
+  column[q * n + y.first + j] = (uint32_t)(y.first + j);
+}
+
+static mt_status brute_at_hand(mt_knn_search *s, int64_t rows, const uint32_t *pick,
+                               hand y, uint64_t *bits, uint32_t *column)
+{
+  hand x = {s->raw, s->first, s->local};
+  unsigned blocks = (unsigned)((rows * y.count * LANES + THREADS - 1) / THREADS);
+  if (blocks == 0) return MT_OK;
+#define BRUTE(metric)                                                                 \
+  MT_LAUNCH(s->gpu, brute_kernel<metric>, blocks, THREADS, 0, rows, pick, s->n, s->d, \
+            x, y, s->scale.data, bits, column)
+  switch (s->bound.metric) {
+  case MT_METRIC_COSINE:
+    return BRUTE(MT_METRIC_COSINE);
+  case MT_METRIC_HELLINGER:
+    return BRUTE(MT_METRIC_HELLINGER);
+  default:
+    return BRUTE(MT_METRIC_EUCLIDEAN);
+  }
+}
+
+/* The first k of each row of sorted distances. */
+static mt_status take_best(mt_knn_search *s, int64_t rows, const uint32_t *pick,
+                           const uint64_t *bits, const uint32_t *column)
+{
+  int64_t k = s->k, n = s->n, *indices = s->indices;
+  float *distances = s->distances;
+  return mt_gpu_each(s->gpu, rows * k, [=] __device__(int64_t at) {
+    int64_t q = at / k, p = at % k, row = pick[q];
+    indices[row * k + p] = column[q * n + p];
+    distances[row * k + p] =
+        mt_metric_store(__longlong_as_double((long long)bits[q * n + p]));
+  });
+}
+
+mt_status mt_knn_brute(mt_knn_search *s, int64_t rows, const uint32_t *pick)
+{
+  mt_array<uint64_t> bits;
+  mt_array<uint32_t> column;
+  mt_status status = bits.make(s->gpu, rows * s->n, "all distances of some rows");
+  if (status == MT_OK) status = column.make(s->gpu, rows * s->n, "numbers of all rows");
+  MT_PASS(mt_agree(s->comm, status));
+  uint64_t *by = bits.data;
+  uint32_t *number = column.data;
+  s->cost.brute += rows;
+  s->cost.exact += rows * s->n;
+  MT_PASS(
+      mt_knn_visit(s, s->raw, s->d, [=](const float *at, int64_t first, int64_t count) {
+        return brute_at_hand(s, rows, pick, hand{at, first, count}, by, number);
+      }));
+  for (int64_t q = 0; q < rows && status == MT_OK; q++) /* stable: ties by number */
+    status = mt_gpu_sort_pairs(s->gpu, s->n, by + q * s->n, number + q * s->n, 0, 64);
+  if (status == MT_OK) status = take_best(s, rows, pick, by, number);
+  return mt_agree(s->comm, status);
+}
