@@ -1,0 +1,149 @@
+#!/bin/bash
+# GPUs that are not there, are too few, seen by some ranks alone, broken, too small, or whose process
+# is killed: the run goes on as it should, or ends soon with the cause; run again, it goes on.
+# On emulated GPUs; by make check-gpu on the machine's own.
+# SECONDS 400
+. tests/program/lib.sh
+if [ "${MT_TEST_BACKEND:-}" = cuda ] && [ -z "${MT_EMULATED_GPUS:-}" ]; then
+  emulated= gpus=$(nvidia-smi -L | wc -l) seeds=0-299 topics=20
+  library=$BUILD/metatopics-cuda.so
+else
+  emulated=yes gpus=2 seeds=0-19 topics=6
+  library=$BUILD/emulated/metatopics-cuda.so
+  export MT_EMULATED_GPUS=2
+fi
+unset METATOPICS_CUDA CUDA_VISIBLE_DEVICES
+export METATOPICS_CUDA=$library
+write_jsonl "$tmp/corpus.jsonl" 300 3
+deck=$tmp/deck.xml
+write_deck "$deck" "$tmp/corpus.jsonl" \
+  "<lda n_components=\"$topics\" seeds=\"$seeds\" max_iter=\"5\" min_docs=\"10\"/>
+  <umap n_epochs=\"300\"/><map format=\"svg\"/>"
+expect_status 0 mpi 2 "$metatopics" run "$deck" --out "$tmp/start" --until matrix --backend cpu
+
+# begin FOLDER: the run up to the matrix, which is still to be made
+begin() {
+  rm -rf "$1"
+  cp -r "$tmp/start" "$1"
+  rm "$1/topics.h5"
+}
+# on RANKS OUT ARGUMENTS...: the run in a folder where it has begun
+on() {
+  local ranks=$1 out=$2
+  shift 2
+  begin "$out"
+  mpi "$ranks" "$metatopics" run "$deck" --out "$out" --until hdbscan "$@"
+}
+# visible LIST... -- COMMAND...: the rank's CUDA_VISIBLE_DEVICES ("-": not set)
+cat >"$tmp/visible" <<'END'
+#!/bin/bash
+lists=()
+while [ "$1" != -- ]; do lists+=("$1"); shift; done
+shift
+list=${lists[${OMPI_COMM_WORLD_RANK:-0}]}
+[ "$list" = - ] || export CUDA_VISIBLE_DEVICES=$list
+exec "$@"
+END
+chmod +x "$tmp/visible"
+# seen_by RANKS "LIST..." OUT ARGUMENTS...
+seen_by() {
+  local ranks=$1 lists=$2 out=$3
+  shift 3
+  begin "$out"
+  # shellcheck disable=SC2086
+  mpi "$ranks" "$tmp/visible" $lists -- "$metatopics" run "$deck" --out "$out" --until hdbscan "$@"
+}
+# expect_gpus N FOLDER: the record's
+expect_gpus() {
+  grep -q "^  \"gpus\": $1," "$2/run.json" || fail "$2/run.json: not $1 GPUs: $(grep '"gpus"' "$2/run.json")"
+}
+
+echo "== what is missing is named"
+METATOPICS_CUDA=$tmp/none.so expect_status 2 on 2 "$tmp/a" --backend cuda
+expect_output 'no rank has a GPU that can be used: .*none.so cannot be loaded'
+METATOPICS_CUDA=$tmp/none.so expect_status 0 on 2 "$tmp/cpu"
+expect_output 'warning: the CPU backend is used: .*none.so cannot be loaded'
+expect_gpus 0 "$tmp/cpu"
+sed 's/0\.1\.0/9.9.9/g' "$library" >"$tmp/other.so"
+METATOPICS_CUDA=$tmp/other.so expect_status 2 on 1 "$tmp/a" --backend cuda
+expect_output 'other.so is of metatopics 9.9.9 .*take both from the same build'
+CUDA_VISIBLE_DEVICES='' expect_status 2 on 2 "$tmp/a" --backend cuda
+expect_output 'CUDA finds no GPU.*CUDA_VISIBLE_DEVICES is empty'
+CUDA_VISIBLE_DEVICES='' expect_status 0 on 2 "$tmp/a"
+expect_output 'the CPU backend is used: CUDA finds no GPU'
+for text in oops 5Q -1; do
+  MT_GPU_MEMORY=$text expect_status 2 on 1 "$tmp/a"
+  expect_output "MT_GPU_MEMORY=$text: not a number of bytes"
+done
+MT_GPU_DEADLINE=soon expect_status 2 on 1 "$tmp/a"
+expect_output 'MT_GPU_DEADLINE=soon: not a number of seconds'
+
+echo "== few GPUs, and not the same ones for all"
+expect_status 0 on 1 "$tmp/whole"
+expect_gpus 1 "$tmp/whole"
+expect_status 0 on 3 "$tmp/three" --backend cuda
+expect_output "3 ranks of .*, $gpus GPUs?; the others work as CPU ranks"
+expect_gpus "$gpus" "$tmp/three"
+expect_same "$tmp/whole" "$tmp/three"
+expect_status 0 seen_by 2 "0 $((gpus - 1))" "$tmp/one_each" --backend cuda
+expect_gpus "$gpus" "$tmp/one_each"
+expect_same "$tmp/whole" "$tmp/one_each"
+expect_status 0 seen_by 2 "0 0" "$tmp/same"
+expect_gpus 1 "$tmp/same"
+expect_same "$tmp/whole" "$tmp/same"
+# as in a job of unlike nodes: the first rank has none, and yet keeps the record
+expect_status 0 seen_by 3 ", - -" "$tmp/unlike" --backend cuda
+expect_gpus "$gpus" "$tmp/unlike"
+expect_output 'umap: .* epochs'
+grep -q '"n_epochs": 300' "$tmp/unlike/run.json" || fail "the team's figures are lost"
+expect_same "$tmp/whole" "$tmp/unlike"
+expect_status 0 "$metatopics" show "$tmp/unlike"
+expect_output 'backend cuda' "^GPUs: $gpus; .* rank 1 on " '^CUDA .*; NCCL '
+expect_status 0 mpi 3 "$metatopics" check "$deck"
+expect_output 'by the CUDA backend on the ranks that own a GPU'
+expect_status 0 "$metatopics" --version
+expect_output '^cuda +[0-9.]+ built, ' '^nccl +[0-9.]+ built, '
+
+if [ -n "$emulated" ]; then
+  echo "== a GPU that cannot be taken"
+  MT_EMULATED_BROKEN=1 expect_status 1 on 2 "$tmp/a"
+  expect_output 'rank 1. error: .*cudaSetDevice'
+  [ ! -e "$tmp/a/knn.h5" ] || fail 'a file was made without the GPU'
+fi
+
+# interrupt SIGNAL STAGE BEFORE: to one rank of a run, as soon as the file before the stage's is there
+interrupt() {
+  local start
+  rm -f "$tmp/log"
+  on "$gpus" "$tmp/cut" --backend cuda >"$tmp/log" 2>&1 &
+  local job=$!
+  until [ -e "$tmp/cut/$3.h5" ]; do
+    kill -0 $job 2>/dev/null || fail "the run ended before its stage $2: $(cat "$tmp/log")"
+  done
+  pkill "-$1" -n -f "^$metatopics run $deck --out $tmp/cut" || true
+  start=$SECONDS
+  status=0
+  wait $job || status=$?
+  [ $((SECONDS - start)) -le 60 ] || fail "$((SECONDS - start)) s after signal $1 in $2"
+  [ ! -e "$tmp/cut/$2.h5" ] || echo "signal $1 came after $2 was done"
+}
+# go_on: the same run again, to the same bits
+go_on() {
+  expect_status 0 mpi "$gpus" "$metatopics" run "$deck" --out "$tmp/cut" --until hdbscan --backend cuda
+  expect_same "$tmp/whole" "$tmp/cut"
+}
+for pair in knn:topics umap:knn hdbscan:umap; do
+  stage=${pair%:*} before=${pair#*:}
+  echo "== killed in $stage"
+  interrupt KILL "$stage" "$before"
+  [ "$status" != 0 ] || fail "killed in $stage, and status 0: $(cat "$tmp/log")"
+  [ "$gpus" = 1 ] || grep -Eq 'signal 9|is gone|not through' "$tmp/log" || fail "no cause: $(cat "$tmp/log")"
+  expect_file "$tmp/cut/$before.h5"
+  go_on
+  expect_output "$before.h5 is there, .*kept"
+done
+echo "== stopped in umap"
+interrupt TERM umap knn
+[ "$status" = 3 ] || fail "status $status after SIGTERM in umap: $(cat "$tmp/log")"
+grep -q 'stopped by signal 15' "$tmp/log" || fail "no word of the signal: $(cat "$tmp/log")"
+go_on
