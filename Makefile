@@ -381,6 +381,10 @@ install: all $(MAN)
 	install -d $(call TO,$(bindir)) $(call TO,$(mandir)/man1) $(call TO,$(docdir)) \
 	  $(call TO,$(datadir)/metatopics/inputs)
 	install $(BUILD)/metatopics $(call TO,$(bindir))/metatopics
+ifeq ($(CUDA_FOUND),yes)
+	install -d $(call TO,$(libdir)/metatopics)
+	install $(BUILD)/metatopics-cuda.so $(call TO,$(libdir)/metatopics)
+endif
 	install -m 644 $(MAN) $(call TO,$(mandir)/man1)
 	install -m 644 $(DOCS) $(call TO,$(docdir))
 	install -m 644 $(INPUTS) $(call TO,$(datadir)/metatopics/inputs)
@@ -391,7 +395,7 @@ endif
 
 uninstall:
 	rm -f $(call TO,$(bindir))/metatopics $(call TO,$(mandir)/man1)/metatopics.1
-	rm -rf $(call TO,$(docdir)) $(call TO,$(datadir)/metatopics) \
+	rm -rf $(call TO,$(docdir)) $(call TO,$(datadir)/metatopics) $(call TO,$(libdir)/metatopics) \
 	  $(call TO,$(includedir)/metatopics)
 
 dist:

@@ -9,6 +9,10 @@ expect_file opt/mt/bin/metatopics opt/mt/share/man/man1/metatopics.1 \
 opt/mt/bin/metatopics --version >"$tmp/version" || fail "the installed program does not start"
 grep -q '^metatopics ' "$tmp/version" || fail "--version says: $(cat "$tmp/version")"
 cd "$OLDPWD"
+if [ -e "$BUILD/metatopics-cuda.so" ]; then
+  expect_file "$tmp/stage/opt/mt/lib/metatopics/metatopics-cuda.so"
+  grep -q '^cuda  .*built,' "$tmp/version" || fail "the installed program has not found its CUDA backend: $(cat "$tmp/version")"
+fi
 make -s uninstall "${install_args[@]}" >/dev/null
 left=$(cd "$tmp/stage" && find . -type f)
 [ -z "$left" ] || fail "uninstall left $left"

@@ -64,7 +64,8 @@ expect_output 'no rank has a GPU that can be used: .*none.so cannot be loaded'
 METATOPICS_CUDA=$tmp/none.so expect_status 0 on 2 "$tmp/cpu"
 expect_output 'warning: the CPU backend is used: .*none.so cannot be loaded'
 expect_gpus 0 "$tmp/cpu"
-sed 's/0\.1\.0/9.9.9/g' "$library" >"$tmp/other.so"
+version=$("$metatopics" --version | awk '$1 == "metatopics" { print $2 }')
+sed "s/${version//./\\.}/9.9.9/g" "$library" >"$tmp/other.so"
 METATOPICS_CUDA=$tmp/other.so expect_status 2 on 1 "$tmp/a" --backend cuda
 expect_output 'other.so is of metatopics 9.9.9 .*take both from the same build'
 CUDA_VISIBLE_DEVICES='' expect_status 2 on 2 "$tmp/a" --backend cuda
