@@ -204,7 +204,9 @@ static __global__ void settle_kernel(mt_knn_side side, mt_knn_side others, view 
   }
   __syncthreads();
   for (int64_t from = 0; again && from < others.rows; from += blockDim.x) {
-    if (count > room - blockDim.x) cut(keys, &count, &limit, keep);
+    bool full = count > room - blockDim.x;
+    __syncthreads(); /* all have read it before any adds to it */
+    if (full) cut(keys, &count, &limit, keep);
     int64_t j = from + threadIdx.x;
     uint64_t key = UINT64_MAX;
     if (j < others.rows && first + (uint32_t)j != self)
