@@ -2,10 +2,7 @@
 #include "backend.h"
 #include "exchange.h"
 #include "hdbscan.h"
-
-extern "C" {
-#include "umap/umap.h"
-}
+#include "umap.h"
 
 #include <cstdio>
 #include <nccl.h>
@@ -60,10 +57,10 @@ static mt_status open_backend(mt_backend **backend_out)
   gpu->table.name = "cuda";
   gpu->table.start = start;
   gpu->table.knn = mt_gpu_knn;
-  gpu->table.umap_graph = mt_cpu_umap_graph;
-  gpu->table.umap_start = mt_cpu_umap_start;
-  gpu->table.umap_epochs = mt_cpu_umap_epochs;
-  gpu->table.umap_layout = mt_umap_by_steps;
+  gpu->table.umap_graph = mt_gpu_umap_graph;
+  gpu->table.umap_start = mt_gpu_umap_start;
+  gpu->table.umap_epochs = mt_gpu_umap_epochs;
+  gpu->table.umap_layout = mt_gpu_umap_layout;
   gpu->table.spanning_tree = mt_cuda_spanning_tree;
   gpu->table.memory_peak = memory_peak;
   gpu->table.close = close_backend;

@@ -584,8 +584,9 @@ static void test_spectral(void **state)
       a[at] = weights[at] / sqrt(degrees[at / n] * degrees[at % n]);
     solve_dense((int)n, a, values);
     assert_true(values[n - 2] < 0.9999); /* connected */
+    mt_spectral_graph source = mt_spectral_graph_on_host(&graph);
     assert_int_equal(mt_umap_spectral(&mt_test_world, &usual, MT_METRIC_EUCLIDEAN,
-                                      &graph, &rows, layout),
+                                      &source, &rows, layout),
                      MT_OK);
     for (int64_t at = 0; at < n * 2; at++) length[at % 2] += layout[at] * layout[at];
     for (int64_t at = 0; at < n * 2; at++) layout[at] /= sqrt(length[at % 2]);

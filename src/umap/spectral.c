@@ -10,18 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double tolerance = 1e-6; /* of the eigenvectors' residual */
-
-/* The vertices part by part, each part's in order; all of it whole on every rank. */
-typedef struct {
-  int64_t count;    /* parts */
-  int64_t *labels;  /* (n) part of each vertex */
-  int64_t *first;   /* (count + 1) where each part begins in members */
-  int64_t *members; /* (n) vertices */
-  int64_t *place;   /* (n) a vertex' index among its part's members */
-  double *degrees;  /* (n) sum of a vertex' weights */
-  double *places;   /* (count, dims) of the parts in the layout */
-} mt_parts;
+static const double accuracy = 1e-6; /* of the eigenvectors: their residual */
 
 /* The normalised adjacency of one part, this rank's rows. */
 typedef struct {
@@ -65,19 +54,27 @@ done:
   return status;
 }
 
-static mt_status sum_degrees(const mt_comm *comm, const mt_graph *graph,
-                             double *degrees)
+/* ---- a graph in host memory ------------------------------------------------------------- */
+
+static mt_status host_components(const mt_comm *comm, const mt_spectral_graph *source,
+                                 int64_t *labels_out, int64_t *count_out)
 {
+  return mt_graph_components(comm, source->context, labels_out, count_out);
+}
+
+static mt_status host_degrees(const mt_comm *comm, const mt_spectral_graph *source,
+                              double *degrees_out)
+{
+  const mt_graph *graph = source->context;
+#pragma omp parallel for schedule(static)
   for (int64_t i = 0; i < graph->local; i++) {
     double sum = 0.0;
     for (int64_t e = graph->indptr[i]; e < graph->indptr[i + 1]; e++)
       sum += graph->weights[e];
-    degrees[graph->first + i] = sum;
+    degrees_out[graph->first + i] = sum;
   }
-  return mt_allgather_rows(comm, graph->n, sizeof *degrees, degrees);
+  return mt_allgather_rows(comm, graph->n, sizeof *degrees_out, degrees_out);
 }
-
-/* ---- one part ----------------------------------------------------------------------- */
 
 static mt_status apply_part(const mt_comm *comm, const mt_operator *op, int64_t m,
                             const double *x, double *y)
@@ -121,8 +118,8 @@ static mt_status part_matrix_create(const mt_graph *graph, const mt_parts *parts
     for (int64_t e = graph->indptr[row]; e < graph->indptr[row + 1]; e++, at++) {
       int64_t other = graph->indices[e];
       a->columns[at] = parts->place[other];
-      a->values[at] =
-          graph->weights[e] / sqrt(parts->degrees[own[i]] * parts->degrees[other]);
+      a->values[at] = mt_umap_adjacency(graph->weights[e], parts->degrees[own[i]],
+                                        parts->degrees[other]);
     }
     a->indptr[i + 1] = at;
   }
@@ -130,60 +127,91 @@ done:
   return status;
 }
 
+static mt_status host_solve(const mt_comm *comm, const mt_spectral_graph *source,
+                            const mt_parts *parts, const mt_part *part, int64_t k,
+                            double tolerance, uint32_t seed, double *vectors_out,
+                            double *residual_out)
+{
+  mt_status status = MT_OK;
+  mt_part_matrix matrix = {.own =
+                               part->firsts[comm->rank + 1] - part->firsts[comm->rank]};
+  mt_operator op = {.n = part->count,
+                    .firsts = part->firsts,
+                    .low = -1.0,
+                    .high = 1.0,
+                    .known = part->known,
+                    .context = &matrix,
+                    .apply = apply_part};
+  double *values = NULL;
+
+  MT_TRY(mt_agree(comm, mt_memory_new(k, sizeof *values, "values", (void **)&values)));
+  MT_TRY(mt_agree(comm, part_matrix_create(source->context, parts,
+                                           part->members + part->firsts[comm->rank],
+                                           &matrix)));
+  MT_TRY(mt_eigen_largest(comm, &op, k, tolerance, seed, values, vectors_out,
+                          residual_out));
+done:
+  part_matrix_destroy(&matrix);
+  free(values);
+  return status;
+}
+
+mt_spectral_graph mt_spectral_graph_on_host(const mt_graph *graph)
+{
+  return (mt_spectral_graph){.n = graph->n,
+                             .context = (void *)graph,
+                             .components = host_components,
+                             .degrees = host_degrees,
+                             .solve = host_solve};
+}
+
+/* ---- one part ----------------------------------------------------------------------- */
+
 /* The Laplacian's first eigenvector, known beforehand. */
 static void first_vector(int64_t count, const int64_t *members, const double *degrees,
                          double *known)
 {
   double sum = 0.0;
   for (int64_t i = 0; i < count; i++) sum += degrees[members[i]];
+#pragma omp parallel for schedule(static)
   for (int64_t i = 0; i < count; i++) known[i] = sqrt(degrees[members[i]] / sum);
 }
 
-/* What one part's eigenvectors are made with. */
-typedef struct {
-  mt_operator op;
-  mt_part_matrix matrix;
-  int64_t *firsts;
-  double *known, *values, *vectors;
-} mt_part;
-
 static void part_destroy(mt_part *part)
 {
-  part_matrix_destroy(&part->matrix);
   free(part->firsts);
   free(part->known);
-  free(part->values);
-  free(part->vectors);
 }
 
-static mt_status part_create(const mt_comm *comm, const mt_graph *graph,
-                             const mt_parts *parts, int64_t p, int64_t dims,
-                             mt_part *part)
+static mt_status part_create(const mt_comm *comm, int64_t n, const mt_parts *parts,
+                             int64_t p, mt_part *part)
 {
   mt_status status = MT_OK;
-  const int64_t *members = parts->members + parts->first[p];
-  int64_t count = parts->first[p + 1] - parts->first[p];
-
+  part->members = parts->members + parts->first[p];
+  part->count = parts->first[p + 1] - parts->first[p];
   MT_NEW(part->firsts, comm->size + 1);
-  MT_NEW(part->known, count);
-  MT_NEW(part->values, dims);
-  MT_NEW(part->vectors, count * dims);
+  MT_NEW(part->known, part->count);
   for (int r = 0; r <= comm->size; r++)
     part->firsts[r] =
-        mt_lower_bound(count, members, mt_part_first(graph->n, comm->size, r));
-  first_vector(count, members, parts->degrees, part->known);
-  part->matrix.own = part->firsts[comm->rank + 1] - part->firsts[comm->rank];
-  MT_TRY(part_matrix_create(graph, parts, members + part->firsts[comm->rank],
-                            &part->matrix));
-  part->op = (mt_operator){.n = count,
-                           .firsts = part->firsts,
-                           .low = -1.0,
-                           .high = 1.0,
-                           .known = part->known,
-                           .context = &part->matrix,
-                           .apply = apply_part};
+        mt_lower_bound(part->count, part->members, mt_part_first(n, comm->size, r));
+  first_vector(part->count, part->members, parts->degrees, part->known);
 done:
   return status;
+}
+
+/* A part's place and its eigenvectors, scaled to its reach. */
+static void write_part(int64_t dims, const mt_part *part, const double *place,
+                       double reach, const double *vectors, double *layout)
+{
+  double largest = 0.0;
+#pragma omp parallel for schedule(static) reduction(max : largest)
+  for (int64_t at = 0; at < part->count * dims; at++)
+    largest = fmax(largest, fabs(vectors[at]));
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < part->count; i++)
+    for (int64_t c = 0; c < dims; c++)
+      layout[part->members[i] * dims + c] =
+          place[c] + vectors[i * dims + c] * (reach / largest);
 }
 
 /* Scatters a part's points around its place: when it is too small for eigenvectors. */
@@ -199,33 +227,28 @@ static void scatter_part(const mt_umap_options *options, const mt_parts *parts,
     }
 }
 
-/* A part's eigenvectors, scaled to its reach, around its place. */
 static mt_status spread_part(const mt_comm *comm, const mt_umap_options *options,
-                             const mt_graph *graph, const mt_parts *parts, int64_t p,
-                             double reach, double *layout)
+                             const mt_spectral_graph *graph, const mt_parts *parts,
+                             int64_t p, double reach, double *layout)
 {
   mt_status status = MT_OK;
-  int64_t dims = options->n_components, count = parts->first[p + 1] - parts->first[p];
-  double residual = 0.0, largest = 0.0;
+  int64_t dims = options->n_components;
+  double residual = 0.0, *vectors = NULL;
   mt_part part = {0};
 
-  MT_TRY(mt_agree(comm, part_create(comm, graph, parts, p, dims, &part)));
-  MT_TRY(mt_eigen_largest(comm, &part.op, dims, tolerance,
-                          (uint32_t)options->random_state, part.values, part.vectors,
-                          &residual));
-  if (residual > tolerance && comm->rank == 0)
+  MT_TRY(mt_agree(comm, part_create(comm, graph->n, parts, p, &part)));
+  MT_TRY(mt_agree(comm, mt_memory_new(part.count * dims, sizeof *vectors,
+                                      "eigenvectors", (void **)&vectors)));
+  MT_TRY(graph->solve(comm, graph, parts, &part, dims, accuracy,
+                      (uint32_t)options->random_state, vectors, &residual));
+  if (residual > accuracy && comm->rank == 0)
     mt_warn("spectral start: the eigenvectors of %lld points are accurate to %.1e "
-            "only; the "
-            "layout starts from them as they are",
-            (long long)count, residual);
-  for (int64_t at = 0; at < count * dims; at++)
-    largest = fmax(largest, fabs(part.vectors[at]));
-  for (int64_t i = 0; i < count; i++)
-    for (int64_t c = 0; c < dims; c++)
-      layout[parts->members[parts->first[p] + i] * dims + c] =
-          parts->places[p * dims + c] + part.vectors[i * dims + c] * (reach / largest);
+            "only; the layout starts from them as they are",
+            (long long)part.count, residual);
+  write_part(dims, &part, parts->places + p * dims, reach, vectors, layout);
 done:
   part_destroy(&part);
+  free(vectors);
   return status;
 }
 
@@ -245,8 +268,8 @@ static double reach_of(const mt_parts *parts, int64_t dims, int64_t p)
 }
 
 static mt_status lay_out_part(const mt_comm *comm, const mt_umap_options *options,
-                              const mt_graph *graph, const mt_parts *parts, int64_t p,
-                              double *layout)
+                              const mt_spectral_graph *graph, const mt_parts *parts,
+                              int64_t p, double *layout)
 {
   int64_t dims = options->n_components, count = parts->first[p + 1] - parts->first[p];
   double reach = reach_of(parts, dims, p);
@@ -263,16 +286,16 @@ static mt_status lay_out_part(const mt_comm *comm, const mt_umap_options *option
 }
 
 mt_status mt_umap_spectral(const mt_comm *comm, const mt_umap_options *options,
-                           mt_metric metric, const mt_graph *graph, const mt_rows *rows,
-                           double *layout_out)
+                           mt_metric metric, const mt_spectral_graph *graph,
+                           const mt_rows *rows, double *layout_out)
 {
   mt_status status = MT_OK;
   mt_parts parts = {0};
 
   MT_TRY(mt_agree(comm, parts_create(graph->n, &parts)));
-  MT_TRY(mt_graph_components(comm, graph, parts.labels, &parts.count));
+  MT_TRY(graph->components(comm, graph, parts.labels, &parts.count));
   MT_TRY(mt_agree(comm, sort_members(graph->n, options->n_components, &parts)));
-  MT_TRY(sum_degrees(comm, graph, parts.degrees));
+  MT_TRY(graph->degrees(comm, graph, parts.degrees));
   MT_TRY(mt_umap_place_parts(comm, options, metric, rows, parts.count, parts.labels,
                              parts.places));
   for (int64_t p = 0; p < parts.count; p++)

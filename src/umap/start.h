@@ -2,6 +2,62 @@
 #ifndef MT_UMAP_START_H
 #define MT_UMAP_START_H
 #include "backend/backend.h"
+#include "base/both.h"
+
+#include <math.h>
+
+/* The vertices of a graph part by part, each part's in order; all of it whole on every
+ * rank. */
+typedef struct mt_parts {
+  int64_t count;    /* parts */
+  int64_t *labels;  /* (n) part of each vertex */
+  int64_t *first;   /* (count + 1) where each part begins in members */
+  int64_t *members; /* (n) vertices */
+  int64_t *place;   /* (n) a vertex' index among its part's members */
+  double *degrees;  /* (n) sum of a vertex' weights, in the order of its edges */
+  double *places;   /* (count, dims) of the parts in the layout */
+} mt_parts;
+
+/* One of them. */
+typedef struct mt_part {
+  int64_t count;          /* vertices */
+  const int64_t *members; /* (count) vertices, ascending */
+  int64_t *firsts; /* (size + 1): rank r owns members [firsts[r], firsts[r + 1]) */
+  double *known;   /* (count) the first eigenvector, of length 1 */
+} mt_part;
+
+/* A pruned graph as the spectral start asks for it, wherever a backend keeps it. */
+typedef struct mt_spectral_graph {
+  int64_t n;
+  void *context; /* the backend's */
+  /* labels_out (n), count_out: as mt_graph_components. */
+  mt_status (*components)(const mt_comm *comm, const struct mt_spectral_graph *graph,
+                          int64_t *labels_out, int64_t *count_out);
+  /* degrees_out (n): see mt_parts. */
+  mt_status (*degrees)(const mt_comm *comm, const struct mt_spectral_graph *graph,
+                       double *degrees_out);
+  /* mt_eigen_largest of the part's normalised adjacency, mt_umap_adjacency, without the
+   * known vector. vectors_out (part->count, k). */
+  mt_status (*solve)(const mt_comm *comm, const struct mt_spectral_graph *graph,
+                     const mt_parts *parts, const mt_part *part, int64_t k,
+                     double tolerance, uint32_t seed, double *vectors_out,
+                     double *residual_out);
+} mt_spectral_graph;
+
+MT_BOTH double mt_umap_adjacency(float weight, double degree, double other_degree)
+{
+  return weight / sqrt(degree * other_degree);
+}
+
+/* In host memory; borrows the graph. */
+mt_spectral_graph mt_spectral_graph_on_host(const mt_graph *graph);
+
+/**
+ * Start positions by options->init: the table's umap_start (backend.h). Collective.
+ */
+mt_status mt_umap_start(const mt_comm *comm, const mt_umap_options *options,
+                        mt_metric metric, const mt_spectral_graph *graph,
+                        const mt_rows *rows, float *positions_out);
 
 /**
  * Eigenvectors 2 to n_components + 1 of the normalised Laplacian, as umap-learn's
@@ -12,8 +68,8 @@
  * layout_out   (n, n_components), whole on every rank, finite, of any scale
  */
 mt_status mt_umap_spectral(const mt_comm *comm, const mt_umap_options *options,
-                           mt_metric metric, const mt_graph *graph, const mt_rows *rows,
-                           double *layout_out);
+                           mt_metric metric, const mt_spectral_graph *graph,
+                           const mt_rows *rows, double *layout_out);
 
 /* Places (count, dims) of the parts of a graph; labels as mt_graph_components. Collective. */
 mt_status mt_umap_place_parts(const mt_comm *comm, const mt_umap_options *options,

@@ -3,6 +3,7 @@
 
 #include "gpu_bench.h"
 #include "gpu_points.h"
+#include "umap.h"
 
 extern "C" {
 #include "gpu_trust.h"
@@ -17,96 +18,55 @@ struct umap_job {
   std::vector<float> points, distances, positions; /* all of them, on every process */
   std::vector<int64_t> indices;
   mt_umap_result result;
-  double updates; /* of positions, pulls and pushes, in all epochs */
+  int64_t n_products; /* of the spectral start */
+  double updates;     /* of positions, pulls and pushes, in all epochs */
 };
-
-/* ---- the backend's functions, timed -------------------------------------------------------- */
-
-struct timed_umap {
-  mt_backend table;
-  mt_backend *gpu;
-  umap_job *job;
-  double graph, start, epochs;
-};
-
-static mt_status timed_graph(mt_backend *be, const mt_comm *comm,
-                             const mt_umap_options *options, int64_t n, int64_t k,
-                             const int64_t *indices, const float *distances,
-                             mt_graph *graph_out)
-{
-  timed_umap *t = (timed_umap *)be;
-  double begun = mt_seconds();
-  mt_status status =
-      t->gpu->umap_graph(t->gpu, comm, options, n, k, indices, distances, graph_out);
-  t->graph = mt_seconds() - begun;
-  return status;
-}
-
-static mt_status timed_start(mt_backend *be, const mt_comm *comm,
-                             const mt_umap_options *options, mt_metric metric,
-                             const mt_graph *graph, const mt_rows *rows,
-                             float *positions_out)
-{
-  timed_umap *t = (timed_umap *)be;
-  double begun = mt_seconds();
-  mt_status status =
-      t->gpu->umap_start(t->gpu, comm, options, metric, graph, rows, positions_out);
-  t->start = mt_seconds() - begun;
-  return status;
-}
-
-/* Every copy of an edge acts in its share of the epochs: a pull, and so many pushes. */
-static mt_status count_updates(const mt_comm *comm, const mt_umap_options *options,
-                               const mt_graph *graph, umap_job *job)
-{
-  float heaviest;
-  double sum = 0.0;
-  MT_PASS(mt_graph_heaviest(comm, graph, &heaviest));
-  for (int64_t e = 0; e < graph->indptr[graph->local]; e++) sum += graph->weights[e];
-  int64_t acts =
-      (int64_t)(sum / (double)heaviest * (double)mt_umap_n_epochs(options, graph->n));
-  MT_PASS(mt_sum_i64(comm, 1, &acts));
-  job->updates = (double)acts * (double)(1 + options->negative_sample_rate);
-  return MT_OK;
-}
-
-static mt_status timed_epochs(mt_backend *be, const mt_comm *comm,
-                              const mt_umap_options *options, const mt_graph *graph,
-                              float *positions)
-{
-  timed_umap *t = (timed_umap *)be;
-  if (t->job->updates == 0.0) MT_PASS(count_updates(comm, options, graph, t->job));
-  double begun = mt_seconds();
-  mt_status status = t->gpu->umap_epochs(t->gpu, comm, options, graph, positions);
-  t->epochs = mt_seconds() - begun;
-  return status;
-}
 
 /* ---- a run ------------------------------------------------------------------------------- */
+
+/* Every copy of an edge acts in its share of the epochs: a pull, and so many pushes. */
+static mt_status count_updates(mt_bench *b, umap_job *job)
+{
+  mt_graph graph = {};
+  float heaviest = 0.0f;
+  double sum = 0.0;
+  const int64_t first = mt_bench_first(b, job->n) * job->k;
+  const int64_t n_epochs = mt_umap_n_epochs(job->options, job->n);
+  MT_PASS(mt_gpu_umap_graph(&b->gpu->table, b->team, job->options, job->n, job->k,
+                            job->indices.data() + first, job->distances.data() + first,
+                            &graph));
+  mt_status status = mt_graph_prune(b->team, n_epochs, &graph);
+  if (status == MT_OK) status = mt_graph_heaviest(b->team, &graph, &heaviest);
+  for (int64_t e = 0; status == MT_OK && e < graph.indptr[graph.local]; e++)
+    sum += graph.weights[e];
+  mt_graph_destroy(&graph);
+  MT_PASS(status);
+  int64_t acts = (int64_t)(sum / (double)heaviest * (double)n_epochs);
+  MT_PASS(mt_sum_i64(b->team, 1, &acts));
+  job->updates = (double)acts * (double)(1 + job->options->negative_sample_rate);
+  return MT_OK;
+}
 
 /* From lists of neighbours on the host to positions there. */
 static mt_status lay_out(mt_bench *b, void *any, mt_bench_row *row, double *seconds_out)
 {
   umap_job *job = (umap_job *)any;
-  timed_umap t = {};
+  mt_gpu_umap_cost cost;
   mt_rows rows = mt_rows_memory(job->n, DIMENSIONS, job->points.data());
   const int64_t first = mt_bench_first(b, job->n) * job->k;
-  t.table = b->gpu->table;
-  t.table.umap_graph = timed_graph;
-  t.table.umap_start = timed_start;
-  t.table.umap_epochs = timed_epochs;
-  t.table.umap_layout = mt_umap_by_steps;
-  t.gpu = &b->gpu->table;
-  t.job = job;
   double begun = mt_seconds();
-  MT_PASS(mt_umap_layout(&t.table, b->team, job->options, MT_METRIC_EUCLIDEAN, job->k,
-                         job->indices.data() + first, job->distances.data() + first,
-                         &rows, job->positions.data(), &job->result));
+  MT_PASS(mt_gpu_umap_costs(&b->gpu->table, b->team, job->options, MT_METRIC_EUCLIDEAN,
+                            job->k, job->indices.data() + first,
+                            job->distances.data() + first, &rows, job->positions.data(),
+                            &job->result, &cost));
   *seconds_out = mt_seconds() - begun;
-  mt_bench_phase(row, "graph", t.graph);
-  mt_bench_phase(row, "start", t.start);
-  mt_bench_phase(row, "epochs", t.epochs);
-  mt_bench_phase(row, "else", *seconds_out - t.graph - t.start - t.epochs);
+  job->n_products = cost.n_products;
+  mt_bench_phase(row, "copy", cost.copy);
+  mt_bench_phase(row, "graph", cost.graph);
+  mt_bench_phase(row, "components", cost.components);
+  mt_bench_phase(row, "products", cost.products);
+  mt_bench_phase(row, "start else", cost.start - cost.products);
+  mt_bench_phase(row, "epochs", cost.epochs);
   return MT_OK;
 }
 
@@ -213,13 +173,15 @@ mt_status mt_bench_umap(mt_bench *b, int64_t n)
     MT_PASS(mt_agree(b->team, mt_limit_gather(b->gpu, n * 8, &gather)));
   MT_PASS(mt_min_f64(b->team, 1, &gather));
   MT_PASS(mt_agree(b->team, make_lists(b, &job)));
+  MT_PASS(count_updates(b, &job));
   MT_PASS(mt_bench_measure(b, lay_out, &job, &row));
   row.work = 1e-6 * (double)n;
   row.unit = "M points";
   if (gather > 0.0) row.limit_seconds = job.updates / (gather * row.gpus);
   snprintf(row.limit, sizeof row.limit, "gather %.0f G/s (epochs alone)",
            1e-9 * gather);
-  mt_bench_note(&row, "k %lld", (long long)job.k);
+  mt_bench_note(&row, "k %lld, %lld parts, %lld products", (long long)job.k,
+                (long long)job.result.components, (long long)job.n_products);
   status = mt_bench_same_bits(b, &row, "umap", job.positions.size() * sizeof(float),
                               job.positions.data());
   if (b->options->check && b->team->rank == 0 && status == MT_OK)
