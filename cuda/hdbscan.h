@@ -37,5 +37,7 @@ mt_status mt_cuda_spanning_tree(mt_backend *be, const mt_comm *comm,
                                 const mt_hdbscan_options *options, int64_t n, int64_t d,
                                 const float *points, mt_edge *tree_out,
                                 double *core_out);
+mt_status mt_cuda_condensed_tree(mt_backend *be, int64_t min_cluster_size, int64_t n,
+                                 const mt_edge *tree, mt_condensed_tree *tree_out);
 
 #endif

@@ -347,6 +347,61 @@ static void test_trees_of_few_points(void **state)
     }
 }
 
+/* ---- the condensed tree against union-find and a queue -------------------------------------- */
+
+/* A path, a star, and trees that grow at any point or at one of the last; weights all 0, few
+ * or all different. */
+static void grow_tree(int shape, int64_t n_weights, int64_t n, mt_edge *tree)
+{
+  for (int64_t i = 1; i < n; i++) {
+    double u = mt_random_unit(11, MT_STREAM_TEST, (uint64_t)i, (uint32_t)shape),
+           v = mt_random_unit(12, MT_STREAM_TEST, (uint64_t)i, (uint32_t)n_weights);
+    int64_t from = shape == 0   ? i - 1
+                   : shape == 1 ? 0
+                   : shape == 2 ? (int64_t)(u * (double)i)
+                                : i - 1 - (int64_t)(u * (double)(i < 8 ? i : 8));
+    double weight = n_weights > 0 ? floor(v * (double)n_weights) : v;
+    if (shape == 0 && n_weights == 0) weight = 1.0 + 0.5 * (double)i;
+    tree[i - 1] = (mt_edge){from, i, weight};
+  }
+  mt_edges_sort(n - 1, tree);
+}
+
+static void compare_condensed(int64_t min_size, int64_t n, const mt_edge *tree)
+{
+  mt_condensed_tree mine = {0}, ref = {0};
+  assert_int_equal(
+      mt_test_backend->condensed_tree(mt_test_backend, min_size, n, tree, &mine),
+      MT_OK);
+  assert_int_equal(mt_condensed_tree_find(min_size, n, tree, &ref), MT_OK);
+  assert_int_equal(mine.n, ref.n);
+  assert_int_equal(mine.n_clusters, ref.n_clusters);
+  assert_int_equal(mine.n_rows, ref.n_rows);
+  size_t bytes = (size_t)ref.n_rows * sizeof(int64_t);
+  assert_memory_equal(mine.parent, ref.parent, bytes);
+  assert_memory_equal(mine.child, ref.child, bytes);
+  assert_memory_equal(mine.child_size, ref.child_size, bytes);
+  assert_memory_equal(mine.lambda, ref.lambda, bytes);
+  mt_condensed_tree_destroy(&mine);
+  mt_condensed_tree_destroy(&ref);
+}
+
+static void test_condensed_trees(void **state)
+{
+  (void)state;
+  if (mt_test_world.rank != 0 || !mt_test_on_gpus()) return;
+  enum { MOST = 3000 };
+  mt_edge *tree = zeros(MOST, sizeof *tree);
+  for (int shape = 0; shape < 4; shape++)
+    for (int64_t n_weights = 0; n_weights < 300; n_weights = n_weights * 5 + 1)
+      for (int64_t n = 2; n <= MOST; n += 1 + n * 2 / 3) {
+        grow_tree(shape, n_weights, n, tree);
+        for (int64_t min_size = 2; min_size <= 2 * n; min_size = min_size * 3 - 1)
+          compare_condensed(min_size, n, tree);
+      }
+  free(tree);
+}
+
 /* ---- the same bits ----------------------------------------------------------------------- */
 
 static void assert_same_clusters(const mt_clusters *p, const mt_clusters *q)
@@ -548,6 +603,14 @@ static void test_wrong_arguments(void **state)
   assert_int_equal(mt_clusters_find(&plain, 4, cycle, &found), MT_ERR_ARG);
   assert_int_equal(mt_clusters_find(&plain, 3, mixed, &found), MT_ERR_ARG);
   assert_null(found.labels);
+  mt_condensed_tree tree = {0};
+  mt_backend *be = mt_test_backend;
+  mt_edge outside[] = {{0, 1, 1.0}, {1, 3, 1.0}};
+  assert_int_equal(be->condensed_tree(be, 5, 4, cycle, &tree), MT_ERR_ARG);
+  assert_int_equal(be->condensed_tree(be, 5, 3, mixed, &tree), MT_ERR_ARG);
+  assert_int_equal(be->condensed_tree(be, 5, 3, outside, &tree), MT_ERR_ARG);
+  assert_int_equal(be->condensed_tree(be, 1, 3, outside, &tree), MT_ERR_ARG);
+  assert_null(tree.parent);
   mt_log_setup(mt_test_world.rank, mt_test_world.size, MT_LOG_WARN);
 }
 
@@ -555,12 +618,12 @@ static void test_wrong_arguments(void **state)
 static void test_lambda_of_zero(void **state)
 {
   (void)state;
-  mt_merge merges[] = {{0, 1, 2, 0.0}, {4, 2, 3, 1e-20}, {5, 3, 4, 8.0}};
-  assert_true(mt_lambda_of_zero(4, merges) == 2.0 / 1e-20);
-  merges[1].distance = 4.0;
-  assert_true(mt_lambda_of_zero(4, merges) == 2.0 * 0x1p24 / 8.0);
-  merges[1].distance = merges[2].distance = 0.0;
-  assert_true(mt_lambda_of_zero(4, merges) == 1.0);
+  mt_edge tree[] = {{0, 1, 0.0}, {0, 2, 1e-20}, {0, 3, 8.0}};
+  assert_true(mt_lambda_of_zero(4, tree) == 2.0 / 1e-20);
+  tree[1].weight = 4.0;
+  assert_true(mt_lambda_of_zero(4, tree) == 2.0 * 0x1p24 / 8.0);
+  tree[1].weight = tree[2].weight = 0.0;
+  assert_true(mt_lambda_of_zero(4, tree) == 1.0);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -568,6 +631,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_trees_of_sets),
     cmocka_unit_test(test_trees_with_ties),
     cmocka_unit_test(test_trees_of_few_points),
+    cmocka_unit_test(test_condensed_trees),
     cmocka_unit_test(test_same_bits),
     cmocka_unit_test(test_hardly_any_points),
     cmocka_unit_test(test_identical_points),

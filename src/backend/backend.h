@@ -42,6 +42,8 @@ typedef struct mt_knn_quality {
   int64_t compared; /* pairs of rows, the sample's not counted */
 } mt_knn_quality;
 
+typedef struct mt_condensed_tree mt_condensed_tree; /* hdbscan/hdbscan.h */
+
 typedef struct mt_backend {
   const char *name; /* "cpu" or "cuda": what the job's stages over all topics run on */
 
@@ -113,6 +115,14 @@ typedef struct mt_backend {
                              const mt_hdbscan_options *options, int64_t n, int64_t d,
                              const float *points, mt_edge *tree_out, double *core_out);
 
+  /**
+   * The condensed tree of a spanning tree (hdbscan/hdbscan.h), on this rank alone: not
+   * collective. As mt_condensed_tree_find.
+   */
+  mt_status (*condensed_tree)(struct mt_backend *be, int64_t min_cluster_size,
+                              int64_t n, const mt_edge *tree,
+                              mt_condensed_tree *tree_out);
+
   /* Bytes of the device that it has held at most since this was asked last; NULL: none has
    * any. Not collective. */
   int64_t (*memory_peak)(struct mt_backend *be);
@@ -182,5 +192,7 @@ mt_status mt_cpu_spanning_tree(mt_backend *be, const mt_comm *comm,
                                const mt_hdbscan_options *options, int64_t n, int64_t d,
                                const float *points, mt_edge *tree_out,
                                double *core_out);
+mt_status mt_cpu_condensed_tree(mt_backend *be, int64_t min_cluster_size, int64_t n,
+                                const mt_edge *tree, mt_condensed_tree *tree_out);
 
 #endif

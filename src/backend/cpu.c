@@ -33,6 +33,7 @@ mt_status mt_backend_cpu(mt_backend **backend_out)
       .umap_epochs = mt_cpu_umap_epochs,
       .umap_layout = mt_umap_by_steps,
       .spanning_tree = mt_cpu_spanning_tree,
+      .condensed_tree = mt_cpu_condensed_tree,
       .close = close_backend,
   };
   *backend_out = be;

@@ -548,3 +548,10 @@ done:
   space_destroy(&s);
   return status;
 }
+
+mt_status mt_cpu_condensed_tree(mt_backend *be, int64_t min_cluster_size, int64_t n,
+                                const mt_edge *tree, mt_condensed_tree *tree_out)
+{
+  (void)be;
+  return mt_condensed_tree_find(min_cluster_size, n, tree, tree_out);
+}

@@ -13,13 +13,13 @@ void mt_condensed_tree_destroy(mt_condensed_tree *tree)
   memset(tree, 0, sizeof *tree);
 }
 
-double mt_lambda_of_zero(int64_t n, const mt_merge *merges)
+double mt_lambda_of_zero(int64_t n, const mt_edge *tree)
 {
-  double largest = n > 1 ? merges[n - 2].distance : 0.0;
+  double largest = n > 1 ? tree[n - 2].weight : 0.0;
   if (largest == 0.0) return 1.0;
   int64_t i = 0;
-  while (merges[i].distance == 0.0) i++; /* they ascend, and the last is not 0 */
-  double nearest = 1.0 / merges[i].distance, step = 0x1p24 / largest;
+  while (tree[i].weight == 0.0) i++; /* they ascend, and the last is not 0 */
+  double nearest = 1.0 / tree[i].weight, step = 0x1p24 / largest;
   return 2.0 * (nearest > step ? nearest : step);
 }
 
@@ -101,11 +101,12 @@ static void condense(walk *w, mt_condensed_tree *tree)
 }
 
 mt_status mt_condense(int64_t n, const mt_merge *merges, int64_t min_cluster_size,
-                      mt_condensed_tree *tree_out)
+                      double lambda_of_zero, mt_condensed_tree *tree_out)
 {
   mt_status status = MT_OK;
   mt_condensed_tree tree = {.n = n};
-  walk w = {.merges = merges, .min_size = min_cluster_size};
+  walk w = {
+      .merges = merges, .min_size = min_cluster_size, .lambda_of_zero = lambda_of_zero};
 
   MT_REQUIRE(n >= 0 && min_cluster_size >= 2, MT_ERR_ARG,
              "min_cluster_size is %lld, and must be 2 or more",
@@ -119,7 +120,6 @@ mt_status mt_condense(int64_t n, const mt_merge *merges, int64_t min_cluster_siz
   MT_NEW(w.queue, n);
   MT_NEW(w.cluster, n);
   if (n >= 2) {
-    w.lambda_of_zero = mt_lambda_of_zero(n, merges);
     order_points(n, merges, w.start, w.order);
     condense(&w, &tree);
   }
@@ -131,5 +131,19 @@ done:
   free(w.order);
   free(w.queue);
   free(w.cluster);
+  return status;
+}
+
+mt_status mt_condensed_tree_find(int64_t min_cluster_size, int64_t n,
+                                 const mt_edge *tree, mt_condensed_tree *tree_out)
+{
+  mt_status status = MT_OK;
+  mt_merge *merges = NULL;
+  MT_NEW(merges, n);
+  if (n >= 2) MT_TRY(mt_single_linkage(n, tree, merges));
+  MT_TRY(
+      mt_condense(n, merges, min_cluster_size, mt_lambda_of_zero(n, tree), tree_out));
+done:
+  free(merges);
   return status;
 }

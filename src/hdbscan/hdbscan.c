@@ -22,16 +22,21 @@ mt_status mt_hdbscan(mt_backend *be, const mt_comm *comm,
 {
   mt_status status = MT_OK;
   mt_edge *tree = NULL;
+  mt_condensed_tree condensed = {0};
 
   mt_log_replicated(true); /* all ranks look at the same points */
   mt_status local = check_points(n, d, points);
+  if (local == MT_OK) local = mt_hdbscan_check(options);
   mt_log_replicated(false);
   if (local == MT_OK)
     local = mt_memory_new(n, sizeof *tree, "spanning tree", (void **)&tree);
   MT_TRY(mt_agree(comm, local));
   if (n >= 2) MT_TRY(be->spanning_tree(be, comm, options, n, d, points, tree, NULL));
   mt_log_replicated(true);
-  local = mt_clusters_find(options, n, tree, clusters_out);
+  local = be->condensed_tree(be, options->min_cluster_size, n, tree, &condensed);
+  free(tree);
+  tree = NULL;
+  if (local == MT_OK) local = mt_clusters_select(options, &condensed, clusters_out);
   mt_log_replicated(false);
   MT_TRY(mt_agree(comm, local));
 done:

@@ -59,7 +59,7 @@ mt_status mt_single_linkage(int64_t n, const mt_edge *tree, mt_merge *merges_out
  * min_cluster_size points count. Clusters are numbered from n (the root), breadth first;
  * a parent's rows come before its children's.
  */
-typedef struct mt_condensed_tree {
+struct mt_condensed_tree {
   int64_t n;          /* points */
   int64_t n_clusters; /* the root counted; 0 if n < 2 */
   int64_t n_rows;
@@ -68,19 +68,27 @@ typedef struct mt_condensed_tree {
   double
       *lambda; /* (n_rows) 1 / distance at which child leaves parent; finite; owned */
   int64_t *child_size; /* (n_rows) points in child; owned */
-} mt_condensed_tree;
+};
 
 /**
  * lambda of a distance of 0: twice the larger of 1 / (smallest distance above 0) and
  * 2^24 / (largest distance), so as if duplicates lay half a float32 step of the largest edge
  * apart; 1 if all distances are 0. All other lambdas are 1 / distance.
+ * tree: (n - 1) edges, sorted
  */
-double mt_lambda_of_zero(int64_t n, const mt_merge *merges);
+double mt_lambda_of_zero(int64_t n, const mt_edge *tree);
 
+/* lambda_of_zero: of merges at a distance of 0. */
 mt_status mt_condense(int64_t n, const mt_merge *merges, int64_t min_cluster_size,
-                      mt_condensed_tree *tree_out);
+                      double lambda_of_zero, mt_condensed_tree *tree_out);
+/* Both steps from a spanning tree, which is NULL if n < 2. min_cluster_size >= 2. */
+mt_status mt_condensed_tree_find(int64_t min_cluster_size, int64_t n,
+                                 const mt_edge *tree, mt_condensed_tree *tree_out);
 void mt_condensed_tree_destroy(
     mt_condensed_tree *tree); /* frees the arrays; empties it */
+
+/* MT_ERR_ARG if an option is out of range. */
+mt_status mt_hdbscan_check(const mt_hdbscan_options *options);
 
 /* The result for n points. */
 typedef struct mt_clusters {
@@ -102,6 +110,9 @@ typedef struct mt_clusters {
  */
 mt_status mt_clusters_find(const mt_hdbscan_options *options, int64_t n,
                            const mt_edge *tree, mt_clusters *clusters_out);
+/* Likewise from a condensed tree, which the clusters take over, also when this fails. */
+mt_status mt_clusters_select(const mt_hdbscan_options *options, mt_condensed_tree *tree,
+                             mt_clusters *clusters_out);
 void mt_clusters_destroy(
     mt_clusters *clusters); /* frees the arrays; empties the struct */
 

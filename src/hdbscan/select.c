@@ -258,7 +258,7 @@ void mt_clusters_destroy(mt_clusters *clusters)
   memset(clusters, 0, sizeof *clusters);
 }
 
-static mt_status check_options(const mt_hdbscan_options *options)
+mt_status mt_hdbscan_check(const mt_hdbscan_options *options)
 {
   if (options->min_cluster_size >= 2 && options->min_samples >= 1 &&
       options->alpha > 0.0 && options->cluster_selection_epsilon >= 0.0 &&
@@ -279,19 +279,15 @@ done:
   return status;
 }
 
-mt_status mt_clusters_find(const mt_hdbscan_options *options, int64_t n,
-                           const mt_edge *tree, mt_clusters *clusters_out)
+mt_status mt_clusters_select(const mt_hdbscan_options *options, mt_condensed_tree *tree,
+                             mt_clusters *clusters_out)
 {
   mt_status status = MT_OK;
-  mt_clusters clusters = {0};
-  mt_merge *merges = NULL;
+  int64_t n = tree->n;
+  mt_clusters clusters = {.tree = *tree};
 
-  MT_REQUIRE(n >= 0, MT_ERR_ARG, "hdbscan: %lld points", (long long)n);
-  MT_TRY(check_options(options));
+  memset(tree, 0, sizeof *tree);
   MT_TRY(clusters_create(n, &clusters));
-  MT_NEW(merges, n);
-  if (n >= 2) MT_TRY(mt_single_linkage(n, tree, merges));
-  MT_TRY(mt_condense(n, merges, options->min_cluster_size, &clusters.tree));
   if (n >= options->min_cluster_size) /* and so 2 or more */
     MT_TRY(select_clusters(options, &clusters));
   else
@@ -300,6 +296,19 @@ mt_status mt_clusters_find(const mt_hdbscan_options *options, int64_t n,
   memset(&clusters, 0, sizeof clusters);
 done:
   mt_clusters_destroy(&clusters);
-  free(merges);
+  return status;
+}
+
+mt_status mt_clusters_find(const mt_hdbscan_options *options, int64_t n,
+                           const mt_edge *tree, mt_clusters *clusters_out)
+{
+  mt_status status = MT_OK;
+  mt_condensed_tree condensed = {0};
+
+  MT_REQUIRE(n >= 0, MT_ERR_ARG, "hdbscan: %lld points", (long long)n);
+  MT_TRY(mt_hdbscan_check(options));
+  MT_TRY(mt_condensed_tree_find(options->min_cluster_size, n, tree, &condensed));
+  MT_TRY(mt_clusters_select(options, &condensed, clusters_out));
+done:
   return status;
 }
