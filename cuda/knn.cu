@@ -3,34 +3,38 @@
 
 /* ---- time ------------------------------------------------------------------------------------- */
 
-/* Marks on the stream; phase p lies between marks p and p + 1. */
-typedef struct clock_marks {
-  cudaEvent_t at[MT_KNN_PHASES + 1];
-  int made;
-  ~clock_marks()
+/* Adds up the seconds of phases, each between two marks on the stream. */
+typedef struct stopwatch {
+  cudaEvent_t from, to;
+  bool open = false;
+  ~stopwatch()
   {
-    for (int i = 0; i < made; i++) cudaEventDestroy(at[i]);
+    if (!open) return;
+    cudaEventDestroy(from);
+    cudaEventDestroy(to);
   }
-} clock_marks;
+} stopwatch;
 
-static mt_status mark(mt_gpu *gpu, clock_marks *marks)
+static mt_status start(mt_gpu *gpu, stopwatch *watch)
 {
-  MT_CUDA(cudaEventCreate(&marks->at[marks->made]));
-  marks->made++;
-  MT_CUDA(cudaEventRecord(marks->at[marks->made - 1], gpu->stream));
+  if (!watch->open) {
+    MT_CUDA(cudaEventCreate(&watch->from));
+    MT_CUDA(cudaEventCreate(&watch->to));
+    watch->open = true;
+  }
+  MT_CUDA(cudaEventRecord(watch->from, gpu->stream));
   return MT_OK;
 }
 
-static mt_status read_marks(const clock_marks *marks, mt_gpu_knn_cost *cost)
+/* The phase is over: waits for it. The next one begins. */
+static mt_status lap(mt_gpu *gpu, stopwatch *watch, double *seconds)
 {
-  double *seconds[] = {&cost->look, &cost->round, &cost->select, &cost->measure,
-                       &cost->repeat};
-  for (int p = 0; p < MT_KNN_PHASES; p++) {
-    float milliseconds = 0.0f;
-    MT_CUDA(cudaEventElapsedTime(&milliseconds, marks->at[p], marks->at[p + 1]));
-    *seconds[p] = milliseconds * 1e-3;
-  }
-  return MT_OK;
+  float milliseconds = 0.0f;
+  MT_CUDA(cudaEventRecord(watch->to, gpu->stream));
+  MT_PASS(mt_gpu_wait(gpu));
+  MT_CUDA(cudaEventElapsedTime(&milliseconds, watch->from, watch->to));
+  *seconds += milliseconds * 1e-3;
+  return start(gpu, watch);
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------- */
@@ -65,21 +69,110 @@ static void settle_sizes(mt_knn_search *s)
   sizes->fine = (sizes->fine + 63) / 64 * 64;
 }
 
-/* ---- the search ----------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------- */
 
-static mt_status new_memory(mt_knn_search *s)
+/* Bytes for each thing that is needed, and how the rows are held. */
+typedef struct plan {
+  bool resident, whole; /* all rows on the GPUs; all of them rounded */
+  int64_t block;        /* rows read at a time */
+  int64_t piece;        /* own rows searched for at a time */
+  int64_t queries;      /* own rows in hand while distances are computed */
+} plan;
+
+static int64_t least(int64_t a, int64_t b)
+{
+  return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+  return a > b ? a : b;
+}
+
+/* Of a row that is searched for: rounded, with its list, pairs and results. */
+static int64_t bytes_of_row(const mt_knn_search *s)
+{
+  return s->padded * 2 + s->sizes.room * 8 + s->sizes.keep * 16 + 64 + s->k * 12;
+}
+
+/* Facts of all rows, products, and what it takes to search rows again. */
+static int64_t bytes_always(const mt_knn_search *s)
+{
+  const mt_gpu_knn_sizes *sizes = &s->sizes;
+  int64_t tile = sizes->tile, some = least(tile, 4096), few = least(tile, 1024);
+  int64_t rounded = some * (s->padded * 2 + sizes->again * 24);
+  int64_t doubled = (few * 2 + 2048) * s->d * 8 + few * (2048 * 8 + sizes->again * 24);
+  int64_t brute = least((int64_t)1 << 30, s->n * s->n * 40) + s->n * 40;
+  return s->n * 40 + s->d * 24 + tile * tile * 4 + (512 + 2) * s->d * 4 +
+         most(rounded, most(doubled, brute)) + ((int64_t)1 << 20);
+}
+
+/* What the ring needs while rounded rows, or rows as given, go round. */
+static int64_t bytes_of_ring(const mt_knn_search *s, bool resident)
+{
+  int64_t size = s->comm->size, buffers = least(size - 1, 2), half = least(size / 2, 2);
+  int64_t rounded = half * s->widest * s->padded * 2 +
+                    s->widest * (s->sizes.room + 2 * s->sizes.keep) * 8 + s->n * 8;
+  int64_t raw = resident ? buffers * s->widest * s->d * 4 : 0;
+  int64_t again = buffers * s->widest * s->padded * 2;
+  return size == 1 ? 0 : most(most(rounded, again), raw);
+}
+
+/* Settles how rows are held, the same on all GPUs. free_bytes: the least of all. */
+static mt_status settle_plan(const mt_knn_search *s, bool given, int64_t free_bytes,
+                             plan *out)
+{
+  int64_t row = s->d * 4 + 1, always = bytes_always(s), own = bytes_of_row(s);
+  int64_t ring = bytes_of_ring(s, true), forced = s->sizes.stream;
+  int64_t raw = given ? 0 : s->widest * row;
+  *out = plan{true, true, 0, s->widest, 0};
+  if (given || (forced <= 0 && raw + always + s->widest * own + ring <= free_bytes))
+    return MT_OK; /* given rows have to fit */
+  out->resident = false;
+  out->block = between(1, forced > 0 ? forced : ((int64_t)1 << 28) / row, s->n);
+  int64_t feed = out->block * 2 * row, left = free_bytes - always - feed;
+  out->queries = out->block;
+  ring = bytes_of_ring(s, false);
+  out->whole =
+      s->sizes.piece <= 0 && s->widest * own + ring + out->queries * row <= left;
+  if (out->whole) {
+    out->queries =
+        between(out->queries, (left - ring - s->widest * own) / row, s->widest);
+    return MT_OK;
+  }
+  left -= out->block * (row + s->padded * 2);
+  out->piece = s->sizes.piece > 0 ? s->sizes.piece : left / own;
+  out->piece = between(0, out->piece, s->widest);
+  if (out->piece > 0) return MT_OK;
+  return mt_fail(MT_ERR_MEMORY,
+                 "knn: %.1f MB of device memory are not enough: %.1f MB are needed for "
+                 "%lld rows of %lld columns, also if they are streamed",
+                 (double)free_bytes / 1e6, (double)(free_bytes - left + own) / 1e6,
+                 (long long)s->n, (long long)s->d);
+}
+
+static mt_status new_memory(mt_knn_search *s, const plan *p)
 {
   mt_gpu *gpu = s->gpu;
+  int64_t rows = p->whole ? s->local : least(p->piece, s->widest);
+  s->whole = p->whole;
   MT_PASS(s->centre.make(gpu, s->d, "centre"));
   MT_PASS(s->scale.make(gpu, s->n, "scales"));
   MT_PASS(s->half.make(gpu, s->n, "norms"));
   MT_PASS(s->reach.make(gpu, s->n, "norms"));
   MT_PASS(s->error.make(gpu, s->n, "rounding errors"));
-  MT_PASS(s->kth.make(gpu, s->local, "distances of the last neighbours"));
-  MT_PASS(s->near.make(gpu, s->local * s->padded, "rounded rows"));
+  MT_PASS(s->kth.make(gpu, rows, "distances of the last neighbours"));
+  MT_PASS(s->near.make(gpu, most(rows, p->whole ? 0 : p->block) * s->padded,
+                       "rounded rows"));
   MT_PASS(s->product.make_zeroed(gpu, s->sizes.tile * s->sizes.tile, "products"));
-  return mt_knn_new_lists(s, s->local, s->sizes.room, &s->own);
+  if (p->resident) return MT_OK;
+  s->queries = least(p->queries, rows);
+  MT_PASS(s->query.make(gpu, s->queries * s->d, "rows in hand"));
+  if (p->whole) return MT_OK;
+  return s->near_block.make(gpu, p->block * s->padded, "a block of rounded rows");
 }
+
+/* ---- the search ----------------------------------------------------------------------------------- */
 
 static mt_status measure(mt_knn_search *s)
 {
@@ -91,23 +184,52 @@ static mt_status measure(mt_knn_search *s)
   return mt_agree(s->comm, status);
 }
 
-static mt_status run_phases(mt_knn_search *s)
+/* The neighbours of rows whose rounded ones are in near. */
+static mt_status search_rows(mt_knn_search *s, stopwatch *watch)
 {
-  clock_marks marks = {};
-  MT_PASS(mt_agree(s->comm, mark(s->gpu, &marks)));
-  MT_PASS(mt_knn_look(s));
-  MT_PASS(mt_agree(s->comm, mark(s->gpu, &marks)));
-  MT_PASS(mt_knn_round(s));
-  MT_PASS(mt_agree(s->comm, mark(s->gpu, &marks)));
+  mt_gpu *gpu = s->gpu;
+  MT_PASS(mt_agree(s->comm, mt_knn_new_lists(s, s->local, s->sizes.room, &s->own)));
   MT_PASS(mt_knn_select(s));
-  MT_PASS(mt_agree(s->comm, mark(s->gpu, &marks)));
+  MT_PASS(mt_agree(s->comm, lap(gpu, watch, &s->cost.select)));
   MT_PASS(measure(s));
-  MT_PASS(mt_agree(s->comm, mark(s->gpu, &marks)));
+  MT_PASS(mt_agree(s->comm, lap(gpu, watch, &s->cost.measure)));
   MT_PASS(mt_knn_repeat(s));
-  mt_status status = mark(s->gpu, &marks);
-  if (status == MT_OK) status = mt_gpu_wait(s->gpu);
-  if (status == MT_OK) status = read_marks(&marks, &s->cost);
-  return mt_agree(s->comm, status);
+  return mt_agree(s->comm, lap(gpu, watch, &s->cost.repeat));
+}
+
+/* Rows that do not fit even if rounded: some own ones at a time, against all. */
+static mt_status search_pieces(mt_knn_search *s, int64_t piece, stopwatch *watch)
+{
+  int64_t first = s->first, local = s->local;
+  int64_t *indices = s->indices;
+  float *distances = s->distances;
+  for (int64_t at = 0; at < s->widest; at += piece) {
+    s->local = at >= local ? 0 : least(piece, local - at);
+    s->first = first + least(at, local);
+    s->indices = indices + least(at, local) * s->k;
+    s->distances = distances + least(at, local) * s->k;
+    s->done = at * s->comm->size;
+    MT_PASS(mt_agree(
+        s->comm, mt_knn_own_raw(s, [=](const float *raw, int64_t from, int64_t count) {
+          return mt_knn_round_rows(s, from, count, raw,
+                                   s->near.data + (from - s->first) * s->padded);
+        })));
+    MT_PASS(mt_agree(s->comm, lap(s->gpu, watch, &s->cost.round)));
+    MT_PASS(search_rows(s, watch));
+  }
+  return MT_OK;
+}
+
+static mt_status run(mt_knn_search *s, int64_t piece)
+{
+  stopwatch watch;
+  MT_PASS(mt_agree(s->comm, start(s->gpu, &watch)));
+  MT_PASS(mt_knn_look(s));
+  MT_PASS(mt_agree(s->comm, lap(s->gpu, &watch, &s->cost.look)));
+  MT_PASS(mt_knn_round(s));
+  MT_PASS(mt_agree(s->comm, lap(s->gpu, &watch, &s->cost.round)));
+  if (s->whole) return search_rows(s, &watch);
+  return search_pieces(s, piece, &watch);
 }
 
 static mt_status begin(mt_gpu *gpu, const mt_comm *comm, mt_metric metric, int64_t k,
@@ -137,23 +259,18 @@ static mt_status begin(mt_gpu *gpu, const mt_comm *comm, mt_metric metric, int64
   s->bound.metric = metric;
   s->bound.gamma = mt_knn_gamma(s->padded, s->sizes.panel);
   s->bound.rounding = 0x1p-21;
-  return mt_agree(comm, new_memory(s));
+  return MT_OK;
 }
 
-static mt_status search(mt_gpu *gpu, const mt_comm *comm, mt_metric metric, int64_t k,
-                        int64_t n, int64_t d, const mt_gpu_knn_sizes *sizes,
-                        const float *rows, int64_t *indices, float *distances,
-                        mt_gpu_knn_cost *cost_out)
+/* The search with all that is held ready. */
+static mt_status search(mt_knn_search *s, const plan *p, mt_gpu_knn_cost *cost_out)
 {
-  mt_knn_search s = {};
-  MT_PASS(begin(gpu, comm, metric, k, n, d, sizes, &s));
-  s.raw = rows;
-  s.indices = indices;
-  s.distances = distances;
-  mt_progress_begin(comm->rank, "knn", n);
-  mt_status status = run_phases(&s);
+  MT_PASS(mt_agree(s->comm, new_memory(s, p)));
+  mt_progress_begin(s->comm->rank, "knn", s->n);
+  mt_status status = run(s, p->piece);
   mt_progress_end();
-  if (cost_out != nullptr) *cost_out = s.cost;
+  if (s->feed != nullptr) s->cost.streamed = s->feed->bytes;
+  if (cost_out != nullptr) *cost_out = s->cost;
   return status;
 }
 
@@ -163,48 +280,74 @@ mt_status mt_gpu_knn_resident(mt_gpu *gpu, const mt_comm *comm, mt_metric metric
                               mt_gpu_knn_cost *cost_out)
 {
   mt_gpu_knn_sizes sizes = {};
-  return search(gpu, comm, metric, k, n, d, &sizes, rows, indices, distances, cost_out);
+  mt_knn_search s = {};
+  plan p;
+  MT_PASS(begin(gpu, comm, metric, k, n, d, &sizes, &s));
+  MT_PASS(settle_plan(&s, true, 0, &p));
+  s.raw = rows;
+  s.indices = indices;
+  s.distances = distances;
+  return search(&s, &p, cost_out);
 }
 
 /* ---- rows of the host --------------------------------------------------------------------------------- */
 
-static mt_status upload(mt_gpu *gpu, const mt_rows *rows, int64_t first, int64_t local,
-                        float *to)
+/* Reads the own rows to the device, where they stay. */
+static mt_status upload(mt_knn_search *s, const mt_rows *rows, float *to)
 {
-  mt_status status = MT_OK;
-  float *block = NULL;
-  int64_t many = between(1, ((int64_t)1 << 26) / (rows->d + 1), local);
-  MT_NEW(block, many * rows->d);
-  for (int64_t at = 0; at < local; at += many) {
-    int64_t count = local - at < many ? local - at : many;
-    MT_TRY(rows->read(rows, first + at, count, block));
-    MT_TRY(mt_to_device(gpu, count * rows->d, block, to + at * rows->d));
-    MT_TRY(mt_gpu_wait(gpu));
+  mt_knn_feed feed;
+  int64_t block = between(1, ((int64_t)1 << 26) / (s->d * 4 + 1), s->widest);
+  MT_PASS(mt_knn_feed_open(s->gpu, rows, block, false, &feed));
+  for (int64_t at = 0; at < s->local; at += block) {
+    int64_t many = least(block, s->local - at);
+    MT_PASS(mt_knn_feed_copy(&feed, s->first + at, many, to + at * s->d));
   }
-done:
-  free(block);
-  return status;
+  return mt_gpu_wait(s->gpu);
 }
 
-extern "C" mt_status mt_gpu_knn_sized(mt_backend *be, const mt_comm *comm,
-                                      mt_metric metric, int64_t k, const mt_rows *rows,
-                                      const mt_gpu_knn_sizes *sizes,
-                                      int64_t *indices_out, float *distances_out,
-                                      mt_gpu_knn_cost *cost_out)
+/* Has the rows on the device, or opens the feed that they come through. */
+static mt_status hold_rows(mt_knn_search *s, const mt_rows *rows, const plan *p,
+                           mt_array<float> *raw, mt_knn_feed *feed)
+{
+  if (p->resident) {
+    MT_PASS(raw->make(s->gpu, s->local * s->d, "rows"));
+    s->raw = raw->data;
+    if (s->raw == nullptr) MT_PASS(raw->make(s->gpu, 1, "rows")); /* no columns */
+    s->raw = raw->data;
+    return upload(s, rows, raw->data);
+  }
+  s->feed = feed;
+  return mt_knn_feed_open(s->gpu, rows, p->block, true, feed);
+}
+
+static mt_status settle_sized(mt_knn_search *s, plan *p)
+{
+  int64_t free_bytes = s->gpu->memory - s->gpu->used;
+  MT_PASS(mt_min_i64(s->comm, 1, &free_bytes));
+  return mt_agree(s->comm, settle_plan(s, false, free_bytes, p));
+}
+
+mt_status mt_gpu_knn_sized(mt_backend *be, const mt_comm *comm, mt_metric metric,
+                           int64_t k, const mt_rows *rows,
+                           const mt_gpu_knn_sizes *sizes, int64_t *indices_out,
+                           float *distances_out, mt_gpu_knn_cost *cost_out)
 {
   mt_gpu *gpu = mt_gpu_of(be);
   mt_array<float> raw, distances;
   mt_array<int64_t> indices;
-  int64_t local = mt_part_count(rows->n, comm->size, comm->rank);
-  mt_status status = raw.make(gpu, local * rows->d, "rows");
-  if (status == MT_OK) status = indices.make(gpu, local * k, "neighbours");
-  if (status == MT_OK) status = distances.make(gpu, local * k, "distances");
-  if (status == MT_OK)
-    status = upload(gpu, rows, mt_part_first(rows->n, comm->size, comm->rank), local,
-                    raw.data);
+  mt_knn_feed feed;
+  mt_knn_search s = {};
+  plan p;
+  MT_PASS(begin(gpu, comm, metric, k, rows->n, rows->d, sizes, &s));
+  MT_PASS(settle_sized(&s, &p));
+  mt_status status = indices.make(gpu, s.local * k, "neighbours");
+  if (status == MT_OK) status = distances.make(gpu, s.local * k, "distances");
+  if (status == MT_OK) status = hold_rows(&s, rows, &p, &raw, &feed);
   MT_PASS(mt_agree(comm, status));
-  MT_PASS(search(gpu, comm, metric, k, rows->n, rows->d, sizes, raw.data, indices.data,
-                 distances.data, cost_out));
+  int64_t local = s.local;
+  s.indices = indices.data;
+  s.distances = distances.data;
+  MT_PASS(search(&s, &p, cost_out));
   status = mt_to_host(gpu, local * k, indices.data, indices_out);
   if (status == MT_OK)
     status = mt_to_host(gpu, local * k, distances.data, distances_out);

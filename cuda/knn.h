@@ -19,6 +19,7 @@ typedef struct mt_gpu_knn_sizes {
   int64_t fine;  /* the same when a row is searched again */
   int64_t
       stream; /* rows of a block that is read while the GPU works; 0: none if all fit */
+  int64_t piece; /* own rows that are searched for at a time, if rows are streamed */
 } mt_gpu_knn_sizes;
 
 /* What it cost this GPU. */
@@ -27,7 +28,7 @@ typedef struct mt_gpu_knn_cost {
   int64_t again;       /* rows that were searched again, knowing their k-th distance */
   int64_t with_double; /* rows of these that needed products in double */
   int64_t brute;       /* rows whose distances were all computed */
-  int64_t streamed_bytes; /* read from the host after the first time */
+  int64_t streamed;    /* bytes read from the host while searching */
   /* seconds, by CUDA events: looking at the rows; rounding them; products and selection;
    * distances in double; all that is done again */
   double look, round, select, measure, repeat;

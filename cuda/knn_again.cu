@@ -147,10 +147,9 @@ static mt_status repeat_rounded(mt_knn_search *s, int64_t count, const uint32_t 
   MT_PASS(mt_agree(s->comm, status));
   const seekers *seek = &q;
   const rounded *rows = &r;
-  MT_PASS(mt_knn_visit(s, s->near.data, s->padded,
-                       [=](const uint16_t *near, int64_t first, int64_t many) {
-                         return seek_rounded(s, seek, rows, near, first, many);
-                       }));
+  MT_PASS(mt_knn_visit_near(s, [=](const uint16_t *near, int64_t first, int64_t many) {
+    return seek_rounded(s, seek, rows, near, first, many);
+  }));
   return measure_seekers(s, &q, left_over, left_out);
 }
 
@@ -175,6 +174,8 @@ static mt_knn_bound bound_in_double(const mt_knn_search *s)
 
 static mt_status new_expanded(mt_knn_search *s, const seekers *q, expanded *out)
 {
+  mt_array<float> hold;
+  const float *raw;
   out->tile = (least(s->sizes.tile, 2048) + 3) / 4 * 4;
   MT_PASS(out->rows.make(s->gpu, q->count * s->d, "rows in double"));
   MT_PASS(out->half.make(s->gpu, q->count, "norms"));
@@ -184,8 +185,9 @@ static mt_status new_expanded(mt_knn_search *s, const seekers *q, expanded *out)
   MT_PASS(out->block_half.make(s->gpu, out->tile, "norms"));
   MT_PASS(out->block_reach.make(s->gpu, out->tile, "norms"));
   MT_PASS(out->product.make_zeroed(s->gpu, q->count * out->tile, "products in double"));
-  MT_PASS(mt_knn_expand(s, q->count, q->pick, s->raw, s->scale.data + s->first,
-                        out->rows.data, out->half.data, out->reach.data));
+  MT_PASS(mt_knn_gather(s, q->count, q->pick, &hold, &raw));
+  MT_PASS(mt_knn_expand(s, q->count, raw, q->numbers.data, 0, out->rows.data,
+                        out->half.data, out->reach.data));
   mt_knn_bound bound = bound_in_double(s);
   const uint32_t *pick = q->pick;
   const double *kth = s->kth.data, *half = out->half.data, *reach = out->reach.data;
@@ -205,8 +207,8 @@ static mt_status seek_expanded(mt_knn_search *s, const seekers *q, const expande
   int d = (int)s->d, stride = d > 0 ? d : 1;
   for (int64_t j = 0; q->count > 0 && j < count; j += e->tile) {
     int64_t many = least(e->tile, count - j);
-    MT_PASS(mt_knn_expand(s, many, nullptr, raw + j * s->d, s->scale.data + first + j,
-                          e->block.data, e->block_half.data, e->block_reach.data));
+    MT_PASS(mt_knn_expand(s, many, raw + j * s->d, nullptr, first + j, e->block.data,
+                          e->block_half.data, e->block_reach.data));
     MT_CUBLAS(cublasDgemm(s->gpu->blas, CUBLAS_OP_T, CUBLAS_OP_N, (int)many,
                           (int)q->count, d, &one, e->block.data, stride, e->rows.data,
                           stride, &zero, e->product.data, (int)e->tile));
@@ -227,10 +229,9 @@ static mt_status repeat_expanded(mt_knn_search *s, int64_t count, const uint32_t
   MT_PASS(mt_agree(s->comm, status));
   const seekers *seek = &q;
   const expanded *rows = &e;
-  MT_PASS(
-      mt_knn_visit(s, s->raw, s->d, [=](const float *raw, int64_t first, int64_t many) {
-        return seek_expanded(s, seek, rows, raw, first, many);
-      }));
+  MT_PASS(mt_knn_visit_raw(s, [=](const float *raw, int64_t first, int64_t many) {
+    return seek_expanded(s, seek, rows, raw, first, many);
+  }));
   return measure_seekers(s, &q, left_over, left_out);
 }
 
@@ -276,7 +277,7 @@ mt_status mt_knn_repeat(mt_knn_search *s)
                     second.data, &second_count));
   MT_PASS(in_pieces(s, repeat_expanded, least(tile, 1024), second_count, second.data,
                     third.data, &third_count));
-  s->cost.again = first_count;
-  s->cost.with_double = second_count;
+  s->cost.again += first_count;
+  s->cost.with_double += second_count;
   return in_pieces(s, repeat_brute, all, third_count, third.data, nullptr, &none);
 }

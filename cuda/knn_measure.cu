@@ -45,28 +45,28 @@ typedef struct hand {
 } hand;
 
 template <int METRIC>
-static __global__ void measure_kernel(int64_t count, int64_t d, hand x, hand y,
-                                      const double *scale, const uint32_t *row,
+static __global__ void measure_kernel(int64_t count, int64_t d, int64_t first, hand x,
+                                      hand y, const double *scale, const uint32_t *row,
                                       const uint32_t *column, double *distance)
 {
   int64_t pair = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LANES;
   int lane = (int)threadIdx.x % LANES;
   if (pair >= count) return;
-  int64_t i = row[pair], j = (int64_t)column[pair] - y.first;
-  if (j < 0 || j >= y.count) return;
+  int64_t i = first + row[pair] - x.first, j = (int64_t)column[pair] - y.first;
+  if (i < 0 || i >= x.count || j < 0 || j >= y.count) return;
   double found = distance_of<METRIC>(d, x.rows + i * d, scale[x.first + i],
                                      y.rows + j * d, scale[y.first + j], lane);
   if (lane == 0) distance[pair] = found;
 }
 
-static mt_status measure_at_hand(mt_knn_search *s, mt_knn_pairs *p, hand y)
+static mt_status measure_at_hand(mt_knn_search *s, mt_knn_pairs *p, hand x, hand y)
 {
-  hand x = {s->raw, s->first, s->local};
   unsigned blocks = (unsigned)((p->count * LANES + THREADS - 1) / THREADS);
-  if (p->count == 0) return MT_OK;
-#define MEASURE(metric)                                                               \
-  MT_LAUNCH(s->gpu, measure_kernel<metric>, blocks, THREADS, 0, p->count, s->d, x, y, \
-            s->scale.data, p->row.data, p->column.data, p->distance.data)
+  if (p->count == 0 || x.count == 0) return MT_OK;
+#define MEASURE(metric)                                                         \
+  MT_LAUNCH(s->gpu, measure_kernel<metric>, blocks, THREADS, 0, p->count, s->d, \
+            s->first, x, y, s->scale.data, p->row.data, p->column.data,         \
+            p->distance.data)
   switch (s->bound.metric) {
   case MT_METRIC_COSINE:
     return MEASURE(MT_METRIC_COSINE);
@@ -77,12 +77,29 @@ static mt_status measure_at_hand(mt_knn_search *s, mt_knn_pairs *p, hand y)
   }
 }
 
+/* Own rows are read some at a time, and all rows go by each time. */
+static mt_status measure_streamed(mt_knn_search *s, mt_knn_pairs *pairs)
+{
+  for (int64_t at = 0; at < s->local && pairs->count > 0; at += s->queries) {
+    int64_t many = s->local - at < s->queries ? s->local - at : s->queries;
+    hand x = {s->query.data, s->first + at, many};
+    MT_PASS(mt_knn_read(s, x.first, many, s->query.data));
+    MT_PASS(mt_knn_feed_each(
+        s->feed, 0, s->n, [=](const float *rows, int64_t first, int64_t count) {
+          return measure_at_hand(s, pairs, x, hand{rows, first, count});
+        }));
+  }
+  return MT_OK;
+}
+
 mt_status mt_knn_measure(mt_knn_search *s, mt_knn_pairs *pairs)
 {
+  hand x = {s->raw, s->first, s->local};
   s->cost.exact += pairs->count;
+  if (s->raw == nullptr) return mt_agree(s->comm, measure_streamed(s, pairs));
   return mt_knn_visit(s, s->raw, s->d,
                       [=](const float *rows, int64_t first, int64_t count) {
-                        return measure_at_hand(s, pairs, hand{rows, first, count});
+                        return measure_at_hand(s, pairs, x, hand{rows, first, count});
                       });
 }
 
@@ -334,32 +351,32 @@ mt_status mt_knn_unproven(mt_knn_search *s, mt_array<uint32_t> *rows_out,
 /* ---- all distances of a few rows ------------------------------------------------------------------- */
 
 template <int METRIC>
-static __global__ void brute_kernel(int64_t rows, const uint32_t *pick, int64_t n,
-                                    int64_t d, hand x, hand y, const double *scale,
-                                    uint64_t *bits, uint32_t *column)
+static __global__ void brute_kernel(int64_t rows, const uint32_t *pick, int64_t own,
+                                    int64_t n, int64_t d, const float *x, hand y,
+                                    const double *scale, uint64_t *bits,
+                                    uint32_t *column)
 {
   int64_t pair = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LANES;
   int lane = (int)threadIdx.x % LANES;
   if (pair >= rows * y.count) return;
-  int64_t q = pair / y.count, j = pair % y.count, i = pick[q];
-  double found = distance_of<METRIC>(d, x.rows + i * d, scale[x.first + i],
-                                     y.rows + j * d, scale[y.first + j], lane);
+  int64_t q = pair / y.count, j = pair % y.count, i = own + pick[q];
+  double found = distance_of<METRIC>(d, x + q * d, scale[i], y.rows + j * d,
+                                     scale[y.first + j], lane);
   if (lane != 0) return;
-  bool self = x.first + i == y.first + j;
+  bool self = i == y.first + j;
   bits[q * n + y.first + j] =
       self ? UINT64_MAX : (uint64_t)__double_as_longlong(found); /* >= 0: in order */
   column[q * n + y.first + j] = (uint32_t)(y.first + j);
 }
 
 static mt_status brute_at_hand(mt_knn_search *s, int64_t rows, const uint32_t *pick,
-                               hand y, uint64_t *bits, uint32_t *column)
+                               const float *x, hand y, uint64_t *bits, uint32_t *column)
 {
-  hand x = {s->raw, s->first, s->local};
   unsigned blocks = (unsigned)((rows * y.count * LANES + THREADS - 1) / THREADS);
   if (blocks == 0) return MT_OK;
-#define BRUTE(metric)                                                                 \
-  MT_LAUNCH(s->gpu, brute_kernel<metric>, blocks, THREADS, 0, rows, pick, s->n, s->d, \
-            x, y, s->scale.data, bits, column)
+#define BRUTE(metric)                                                               \
+  MT_LAUNCH(s->gpu, brute_kernel<metric>, blocks, THREADS, 0, rows, pick, s->first, \
+            s->n, s->d, x, y, s->scale.data, bits, column)
   switch (s->bound.metric) {
   case MT_METRIC_COSINE:
     return BRUTE(MT_METRIC_COSINE);
@@ -388,17 +405,19 @@ mt_status mt_knn_brute(mt_knn_search *s, int64_t rows, const uint32_t *pick)
 {
   mt_array<uint64_t> bits;
   mt_array<uint32_t> column;
+  mt_array<float> hold;
+  const float *x = nullptr;
   mt_status status = bits.make(s->gpu, rows * s->n, "all distances of some rows");
   if (status == MT_OK) status = column.make(s->gpu, rows * s->n, "numbers of all rows");
+  if (status == MT_OK) status = mt_knn_gather(s, rows, pick, &hold, &x);
   MT_PASS(mt_agree(s->comm, status));
   uint64_t *by = bits.data;
   uint32_t *number = column.data;
   s->cost.brute += rows;
   s->cost.exact += rows * s->n;
-  MT_PASS(
-      mt_knn_visit(s, s->raw, s->d, [=](const float *at, int64_t first, int64_t count) {
-        return brute_at_hand(s, rows, pick, hand{at, first, count}, by, number);
-      }));
+  MT_PASS(mt_knn_visit_raw(s, [=](const float *at, int64_t first, int64_t count) {
+    return brute_at_hand(s, rows, pick, x, hand{at, first, count}, by, number);
+  }));
   for (int64_t q = 0; q < rows && status == MT_OK; q++) /* stable: ties by number */
     status = mt_gpu_sort_pairs(s->gpu, s->n, by + q * s->n, number + q * s->n, 0, 64);
   if (status == MT_OK) status = take_best(s, rows, pick, by, number);

@@ -119,38 +119,101 @@ typedef struct mt_knn_search {
   int64_t first, local, widest;
   mt_gpu_knn_sizes sizes;
   mt_knn_bound bound;
-  const float *raw;        /* (local, d) this GPU's rows */
-  mt_array<double> centre; /* (d) */
-  mt_array<double> scale;  /* of all n rows: mt_metric_scale, */
-  mt_array<float> half;    /* |y|^2/2, */
-  mt_array<float> reach;   /* r, */
-  mt_array<float> error;   /* e */
-  mt_array<uint16_t> near; /* (local, padded) y as bits of half precision */
+  const float *raw; /* (local, d) this GPU's rows; NULL: they come through feed */
+  struct mt_knn_feed *feed;
+  bool whole;                    /* near holds all local rows at once */
+  mt_array<double> centre;       /* (d) */
+  mt_array<double> scale;        /* of all n rows: mt_metric_scale, */
+  mt_array<float> half;          /* |y|^2/2, */
+  mt_array<float> reach;         /* r, */
+  mt_array<float> error;         /* e */
+  mt_array<uint16_t> near;       /* (local, padded) y as bits of half precision */
+  mt_array<uint16_t> near_block; /* (block of the feed, padded), if rows are streamed */
+  mt_array<float> query; /* (queries, d) own rows in hand, if rows are streamed */
+  int64_t queries;
   mt_array<float> product; /* (tile, tile) */
   mt_knn_lists own;        /* of the local rows */
   mt_array<double> kth;    /* (local) the k-th distance found */
   int64_t *indices;        /* (local, k) on the device */
   float *distances;        /* (local, k) */
+  int64_t done;            /* rows of all GPUs that are through, for the display */
   mt_gpu_knn_cost cost;
 } mt_knn_search;
 
+/* ---- knn_feed.cu: rows that are read while the GPU works --------------------------------------- */
+
+typedef struct mt_knn_feed {
+  mt_gpu *gpu = nullptr;
+  const mt_rows *rows = nullptr;
+  int64_t block = 0; /* rows read at a time */
+  int64_t bytes = 0; /* read so far */
+  int turn = 0;
+  float *host[2] = {nullptr, nullptr}; /* (block, d) pinned */
+  mt_array<float> there[2];            /* (block, d) on the device, if asked for */
+  cudaStream_t stream;                 /* of the copies */
+  cudaEvent_t copied[2], freed[2];
+  int made = 0; /* how many of these there are */
+  ~mt_knn_feed();
+} mt_knn_feed;
+
+/* feed: empty. What will be written to is allocated before. */
+mt_status mt_knn_feed_open(mt_gpu *gpu, const mt_rows *rows, int64_t block,
+                           bool buffers, mt_knn_feed *feed);
+/* Rows [first, first + count), at most block, to the device, beside the stream's work; the
+ * stream then waits for them. */
+mt_status mt_knn_feed_copy(mt_knn_feed *feed, int64_t first, int64_t count, float *to);
+/* The stream's work so far is all that needs the buffer of the last copy. */
+mt_status mt_knn_feed_free(mt_knn_feed *feed);
+/* Any rows to the device, when the feed is the source. */
+mt_status mt_knn_read(mt_knn_search *s, int64_t first, int64_t count, float *to);
+/* Rows of this GPU (numbers within the local ones) in hand: raw_out and pick_out stand for
+ * them; hold keeps what had to be read. */
+mt_status mt_knn_gather(mt_knn_search *s, int64_t count, const uint32_t *pick,
+                        mt_array<float> *hold, const float **raw_out);
+
+/* each(rows, first, count) for blocks of rows [first, first + count). */
+template <class F>
+static mt_status mt_knn_feed_each(mt_knn_feed *feed, int64_t first, int64_t count,
+                                  F each)
+{
+  for (int64_t at = 0; at < count; at += feed->block) {
+    int64_t many = count - at < feed->block ? count - at : feed->block;
+    float *to = feed->there[feed->turn % 2].data;
+    MT_PASS(mt_knn_feed_copy(feed, first + at, many, to));
+    MT_PASS(each((const float *)to, first + at, many));
+    MT_PASS(mt_knn_feed_free(feed));
+  }
+  return MT_OK;
+}
+
+/* each(rows, first, count) for this GPU's rows. Not collective. */
+template <class F> static mt_status mt_knn_own_raw(mt_knn_search *s, F each)
+{
+  if (s->raw != nullptr) return each(s->raw, s->first, s->local);
+  return mt_knn_feed_each(s->feed, s->first, s->local, each);
+}
+
 /* ---- knn_rows.cu ---------------------------------------------------------------------------- */
 
-/* Checks the rows; settles scale, zoom, centre. Collective: errors are agreed on. */
+/* Settles centre and a likely zoom. Collective: errors are agreed on. */
 mt_status mt_knn_look(mt_knn_search *s);
-/* Fills near, half, reach, error; the last three of all rows. Collective. */
+/* Checks the rows; settles zoom, fills near if it is whole, and scale, half, reach, error of
+ * all rows. Collective. */
 mt_status mt_knn_round(mt_knn_search *s);
-/* rows [0, count) of raw (count, d) as zoom (z - c) in double to out (count, d), their halved
- * squares and norms; scale: theirs. */
-mt_status mt_knn_expand(mt_knn_search *s, int64_t count, const uint32_t *pick,
-                        const float *raw, const double *scale, double *out,
+/* Rows [first, first + count) of all once more, to near (count, padded). */
+mt_status mt_knn_round_rows(mt_knn_search *s, int64_t first, int64_t count,
+                            const float *raw, uint16_t *near);
+/* raw (count, d) as zoom (z - c) in double to out (count, d), with halved squares and norms.
+ * numbers: the rows' over all rows, or NULL: from first on. */
+mt_status mt_knn_expand(mt_knn_search *s, int64_t count, const float *raw,
+                        const uint32_t *numbers, int64_t first, double *out,
                         double *half_out, double *reach_out);
 
 /* ---- knn_select.cu -------------------------------------------------------------------------- */
 
 mt_status mt_knn_new_lists(mt_knn_search *s, int64_t rows, int64_t room,
                            mt_knn_lists *lists);
-/* Fills own: all pairs are seen once. Collective. */
+/* Fills own. Collective. */
 mt_status mt_knn_select(mt_knn_search *s);
 /* Products of two blocks of rounded rows, rows x columns to s->product. */
 mt_status mt_knn_multiply(mt_knn_search *s, int64_t rows, const uint16_t *a,
@@ -225,6 +288,26 @@ static mt_status mt_knn_visit(mt_knn_search *s, const T *own, int64_t width, F e
     MT_PASS(mt_agree(comm, status));
   }
   return MT_OK;
+}
+
+/* Likewise for all rows as given, wherever they are. */
+template <class F> static mt_status mt_knn_visit_raw(mt_knn_search *s, F each)
+{
+  if (s->raw != nullptr) return mt_knn_visit(s, s->raw, s->d, each);
+  return mt_agree(s->comm, mt_knn_feed_each(s->feed, 0, s->n, each));
+}
+
+/* Likewise for all rows rounded. */
+template <class F> static mt_status mt_knn_visit_near(mt_knn_search *s, F each)
+{
+  if (s->whole) return mt_knn_visit(s, (const uint16_t *)s->near.data, s->padded, each);
+  return mt_agree(s->comm, mt_knn_feed_each(
+                               s->feed, 0, s->n,
+                               [=](const float *raw, int64_t first, int64_t count) {
+                                 uint16_t *near = s->near_block.data;
+                                 MT_PASS(mt_knn_round_rows(s, first, count, raw, near));
+                                 return each((const uint16_t *)near, first, count);
+                               }));
 }
 
 #endif

@@ -287,24 +287,21 @@ static mt_knn_side side_of(const mt_knn_search *s, const shard *of, int64_t at,
   return side;
 }
 
-/* Rows [a_at, ..) of a against rows [b_at, ..) of b; both look, unless the block lies on the
- * diagonal, where each pair is there twice. */
-static mt_status search_block(mt_knn_search *s, const shard *a, int64_t a_at,
-                              int64_t a_rows, const shard *b, int64_t b_at,
-                              int64_t b_rows)
+/* Two blocks of rounded rows. The rows look for columns; columns with lists look for rows,
+ * unless the block lies on the diagonal, where each pair is there twice. */
+static mt_status search_block(mt_knn_search *s, mt_knn_side rows, const uint16_t *a,
+                              mt_knn_side columns, const uint16_t *b)
 {
   int64_t tile = s->sizes.tile;
-  mt_knn_side rows = side_of(s, a, a_at, a_rows), columns = side_of(s, b, b_at, b_rows);
   const float *product = s->product.data;
-  bool diagonal = rows.first == columns.first;
+  bool both = columns.keys != nullptr && rows.first != columns.first;
   mt_knn_side seen = columns; /* as the filter is to see it */
-  if (diagonal) seen.level = nullptr;
-  MT_PASS(mt_knn_multiply(s, a_rows, a->near + a_at * s->padded, b_rows,
-                          b->near + b_at * s->padded, s->sizes.panel));
+  if (!both) seen.level = nullptr;
+  MT_PASS(mt_knn_multiply(s, rows.rows, a, columns.rows, b, s->sizes.panel));
   MT_PASS(mt_knn_filter<float>(s, product, tile, rows, seen, rows.half, columns.half,
                                rows.level, s->sizes.room));
   MT_PASS(settle(s, rows, columns, view{product, tile, 1}, false));
-  if (diagonal) return MT_OK;
+  if (!both) return MT_OK;
   return settle(s, columns, rows, view{product, 1, tile}, false);
 }
 
@@ -322,7 +319,8 @@ static mt_status search_shards(mt_knn_search *s, const shard *a, int64_t from,
   for (int64_t i = from; i < to; i += tile) {
     for (int64_t j = a == b ? i : b_from; j < b_to; j += tile) {
       int64_t rows = least(tile, to - i), columns = least(tile, b_to - j);
-      MT_PASS(search_block(s, a, i, rows, b, j, columns));
+      MT_PASS(search_block(s, side_of(s, a, i, rows), a->near + i * s->padded,
+                           side_of(s, b, j, columns), b->near + j * s->padded));
       *done += rows * columns * (a == b && i == j ? 1 : 2);
     }
     MT_PASS(mt_gpu_wait(s->gpu)); /* the display tells the truth */
@@ -424,7 +422,7 @@ static mt_status share_limits(mt_knn_search *s, uint64_t *limits)
 
 /* The own rows among themselves, then the other GPUs' rows as they come by: half of the ring
  * is enough, for each pair is searched for both. */
-mt_status mt_knn_select(mt_knn_search *s)
+static mt_status select_on_ring(mt_knn_search *s)
 {
   const mt_comm *comm = s->comm;
   int size = comm->size, steps = size / 2;
@@ -458,5 +456,39 @@ mt_status mt_knn_select(mt_knn_search *s)
     else if (size > 1)
       MT_PASS(share_limits(s, limits.data));
   }
+  return MT_OK;
+}
+
+/* The own rows against a block of any rows, for the own ones alone. */
+static mt_status search_one_sided(mt_knn_search *s, const uint16_t *near, int64_t first,
+                                  int64_t count)
+{
+  shard own = {s->first, s->local, s->near.data, &s->own};
+  int64_t tile = s->sizes.tile;
+  for (int64_t i = 0; i < s->local; i += tile)
+    for (int64_t j = 0; j < count; j += tile) {
+      mt_knn_side rows = side_of(s, &own, i, least(tile, s->local - i)), columns = {};
+      columns.first = first + j;
+      columns.rows = least(tile, count - j);
+      columns.half = s->half.data + columns.first;
+      MT_PASS(search_block(s, rows, own.near + i * s->padded, columns,
+                           near + j * s->padded));
+    }
+  if (mt_stop_requested()) return MT_STOPPED;
+  mt_progress_update(s->done + (int64_t)((double)(first + count) / (double)s->n *
+                                         (double)(s->local * s->comm->size)));
+  return MT_OK;
+}
+
+mt_status mt_knn_select(mt_knn_search *s)
+{
+  shard own = {s->first, s->local, s->near.data, &s->own};
+  if (s->whole)
+    MT_PASS(select_on_ring(s));
+  else
+    MT_PASS(
+        mt_knn_visit_near(s, [=](const uint16_t *near, int64_t first, int64_t count) {
+          return search_one_sided(s, near, first, count);
+        }));
   return settle_all(s, side_of(s, &own, 0, s->local));
 }
