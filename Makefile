@@ -109,6 +109,7 @@ PROGRAM_TESTS += hostile_paths
 PROGRAM_TESTS += hostile_corpus
 PROGRAM_TESTS += hostile_sizes
 PROGRAM_TESTS += same_bits
+PROGRAM_TESTS += bench_gpu
 # what they call: tests/NAME.c
 TEST_TOOLS = h5same h5set check_planted
 # tests/fuzz/NAME.c, starting from the files in tests/fuzz/NAME/
@@ -233,7 +234,8 @@ $(BUILD)/fuzz/%: $(BUILD)/tests/fuzz/%.o $(KEEP_LOADED) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
-tests: $(TEST_PROGRAMS) $(BUILD)/metatopics $(EMULATED) $(TOOLS) $(TEST_TOOLS:%=$(BUILD)/tests/%)
+tests: $(TEST_PROGRAMS) $(BUILD)/metatopics $(EMULATED) \
+	$(BUILD)/emulated/bench_gpu $(TOOLS) $(TEST_TOOLS:%=$(BUILD)/tests/%)
 fuzzers: $(FUZZERS:%=$(BUILD)/fuzz/%)
 
 # ---- setting up ----------------------------------------------------------------------
@@ -298,9 +300,8 @@ bench-hdbscan: $(BUILD)/bench/bench_hdbscan
 
 # the stages on GPUs, one process each: all that are visible; for the emulator too
 bench_gpu_SRC = tools/bench/bench_gpu.cu tools/bench/gpu_measure.cu tools/bench/gpu_limits.cu \
-	tools/bench/gpu_points.cu tools/bench/gpu_umap.cu tools/bench/gpu_check.cu \
-	$(if $(filter cuda/knn.cu,$(cuda_SRC)),tools/bench/gpu_knn.cu) \
-	$(if $(filter cuda/hdbscan.cu,$(cuda_SRC)),tools/bench/gpu_hdbscan.cu)
+	tools/bench/gpu_points.cu tools/bench/gpu_knn.cu tools/bench/gpu_umap.cu \
+	tools/bench/gpu_hdbscan.cu tools/bench/gpu_check.cu
 bench_gpu_OBJ = $(patsubst %,$(BUILD)/tools/bench/%.o,gpu_table gpu_trust)
 BENCH_GPU = $(BUILD)/bench/bench_gpu
 $(BENCH_GPU): $(bench_gpu_SRC:%=$(BUILD)/%.o) $(bench_gpu_OBJ) $(cuda_OBJ) $(LIB)
