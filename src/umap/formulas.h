@@ -142,7 +142,7 @@ MT_BOTH float mt_umap_pull(float squared, float a, float b)
 {
   if (!(squared > 0.0f)) return 0.0f;
   float power = mt_pow(squared, b);
-  float pull = -2.0f * a * b * (power / squared) / (a * power + 1.0f);
+  float pull = -2.0f * a * b * power / (squared * (a * power + 1.0f));
   return pull < -FLT_MAX ? -FLT_MAX : pull; /* tiny distances, small b */
 }
 
