@@ -137,7 +137,7 @@ struct block {
   size_t first_ready;
   std::vector<fiber *> idle;
 };
-static struct block &block = *new struct block; /* never destroyed */
+static struct block &block = *new struct block(); /* never destroyed */
 
 static bool any_ready(void)
 {
