@@ -23,9 +23,7 @@ typedef struct worker { /* a thread's own memory */
   double *z;            /* (d) the row in hand, transformed */
   uint32_t *seen;       /* (n) stamp of the row that met this one last */
   uint32_t stamp;       /* even: a neighbour before; odd: a candidate */
-  uint64_t *edges;      /* (edges_room) of a row, by priority */
-  int64_t edges_room;
-  int64_t compared; /* pairs */
+  int64_t compared;     /* pairs */
 } worker;
 
 typedef struct descent {
@@ -165,19 +163,18 @@ static int64_t count_changes(const worker *w, const list *l)
 /* ---- the trees ----------------------------------------------------------------------------- */
 
 typedef struct placed {
-  float side;
-  uint32_t row;
+  uint32_t side, place, row;
 } placed;
 
 static int by_side(const void *a, const void *b)
 {
   const placed *p = a, *q = b;
   if (p->side != q->side) return p->side < q->side ? -1 : 1;
-  return (p->row > q->row) - (p->row < q->row);
+  return (p->place > q->place) - (p->place < q->place);
 }
 
 /* Of place p of a tree. */
-static float side_at(const descent *s, int64_t tree, int64_t level, int64_t p)
+static uint32_t side_at(const descent *s, int64_t tree, int64_t level, int64_t p)
 {
   const uint32_t *order = s->order + tree * s->n;
   int64_t segment = mt_nn_segment_of(s->n, level, p), a, b, x = order[p];
@@ -186,14 +183,13 @@ static float side_at(const descent *s, int64_t tree, int64_t level, int64_t p)
   mt_nn_pivots(tree, level, segment, end - first, &a, &b);
   a = order[first + a];
   b = order[first + b];
-  double side =
-      side_of(s->metric, s->d, s->matrix + x * s->d, s->scale[x], s->matrix + a * s->d,
-              s->scale[a], s->matrix + b * s->d, s->scale[b]);
-  return side < FLT_MAX ? side > -FLT_MAX ? (float)side : -FLT_MAX : FLT_MAX;
+  return mt_nn_side_key(side_of(s->metric, s->d, s->matrix + x * s->d, s->scale[x],
+                                s->matrix + a * s->d, s->scale[a], s->matrix + b * s->d,
+                                s->scale[b]));
 }
 
 /* Splits every segment of a level. Every rank computes its part of the sides. */
-static mt_status split(descent *s, int64_t level, float *sides, placed *places)
+static mt_status split(descent *s, int64_t level, uint32_t *sides, placed *places)
 {
   int64_t all = s->plan.trees * s->n, segments = (int64_t)1 << level;
   int64_t first = mt_part_first(all, s->comm->size, s->comm->rank);
@@ -203,7 +199,8 @@ static mt_status split(descent *s, int64_t level, float *sides, placed *places)
     sides[p] = side_at(s, p / s->n, level, p % s->n);
   mt_status status = mt_allgather_rows(s->comm, all, sizeof *sides, sides);
   if (status != MT_OK) return status;
-  for (int64_t p = 0; p < all; p++) places[p] = (placed){sides[p], s->order[p]};
+  for (int64_t p = 0; p < all; p++)
+    places[p] = (placed){sides[p], (uint32_t)(p % s->n), s->order[p]};
 #pragma omp parallel for num_threads(s->n_threads) schedule(dynamic)
   for (int64_t i = 0; i < s->plan.trees * segments; i++) {
     int64_t from = mt_nn_segment_first(s->n, level, i % segments);
@@ -219,7 +216,7 @@ static mt_status grow_trees(descent *s)
 {
   mt_status status = MT_OK;
   int64_t all = s->plan.trees * s->n, visited = 0;
-  float *sides = NULL;
+  uint32_t *sides = NULL;
   placed *places = NULL;
   status = mt_memory_new(all, sizeof *sides, "sides", (void **)&sides);
   if (status == MT_OK)
@@ -270,105 +267,43 @@ static mt_status turn_round(descent *s)
   return MT_OK;
 }
 
-static int by_number(const void *a, const void *b)
-{
-  uint64_t p = *(const uint64_t *)a, q = *(const uint64_t *)b;
-  return (p > q) - (p < q);
-}
-
-/* The links of row i among its new or old edges; how many. */
-static int64_t choose(const descent *s, worker *w, int64_t i, int64_t round,
-                      uint32_t is_new, uint32_t *links_out)
-{
-  const list l = list_of(s, i);
-  int64_t n_edges = 0, chosen = 0;
-  for (int64_t m = 0; m < l.width; m++)
-    if ((l.entries[m] & MT_NN_NEW) == is_new)
-      w->edges[n_edges++] = mt_nn_priority(s->n, round, l.row, mt_nn_row(l.entries[m]));
-  for (int64_t e = s->indptr[i]; e < s->indptr[i + 1]; e++)
-    if ((s->incoming[e] & MT_NN_NEW) == is_new)
-      w->edges[n_edges++] =
-          mt_nn_priority(s->n, round, l.row, mt_nn_row(s->incoming[e]));
-  qsort(w->edges, (size_t)n_edges, sizeof *w->edges, by_number);
-  for (int64_t e = 0; e < n_edges && chosen < s->plan.links; e++)
-    if (e == 0 || w->edges[e] != w->edges[e - 1]) /* both may be neighbours */
-      links_out[chosen++] = (uint32_t)w->edges[e];
-  for (int64_t m = chosen; m < s->plan.links; m++) links_out[m] = MT_NN_NONE;
-  return chosen;
-}
-
-/* Edges that take part in this round are old after it. */
-static void grow_old(const list *l, int64_t n_links, const uint32_t *links)
-{
-  for (int64_t m = 0; m < l->width; m++)
-    for (int64_t j = 0; j < n_links; j++)
-      if (l->entries[m] == (links[j] | MT_NN_NEW)) l->entries[m] = links[j];
-}
-
-static mt_status make_room(descent *s)
-{
-  int64_t most = 0;
-  for (int64_t i = 0; i < s->local; i++)
-    if (s->indptr[i + 1] - s->indptr[i] > most) most = s->indptr[i + 1] - s->indptr[i];
-  for (int t = 0; t < s->n_threads; t++) {
-    worker *w = s->workers + t;
-    mt_status status = mt_memory_grow(most + s->plan.width, sizeof *w->edges, "edges",
-                                      &w->edges_room, (void **)&w->edges);
-    if (status != MT_OK) return status;
-  }
-  return MT_OK;
-}
-
 static mt_status link_rows(descent *s, int64_t round)
 {
-  int64_t most = s->plan.links;
-  mt_status status = turn_round(s);
-  if (status == MT_OK) status = make_room(s);
-  status = mt_agree(s->comm, status);
+  const mt_nn_plan *plan = &s->plan;
+  mt_status status = mt_agree(s->comm, turn_round(s));
   if (status != MT_OK) return status;
 #pragma omp parallel for num_threads(s->n_threads) schedule(dynamic, 64)
   for (int64_t i = 0; i < s->local; i++) {
-    worker *w = s->workers + omp_get_thread_num();
-    uint32_t *links = s->links + (s->first + i) * 2 * most;
-    const list l = list_of(s, i);
-    int64_t n_new = choose(s, w, i, round, MT_NN_NEW, links);
-    choose(s, w, i, round, 0, links + most);
-    grow_old(&l, n_new, links);
+    int64_t row = s->first + i, n_incoming = s->indptr[i + 1] - s->indptr[i];
+    const uint32_t *incoming = s->incoming + s->indptr[i];
+    uint32_t *entries = s->graph + row * plan->width;
+    uint32_t *links = s->links + row * 2 * plan->links;
+    mt_nn_choose(plan, round, row, 0, entries, n_incoming, incoming,
+                 links + plan->links);
+    mt_nn_choose(plan, round, row, MT_NN_NEW, entries, n_incoming, incoming, links);
   }
-  return mt_allgather_rows(s->comm, s->n, 2 * (size_t)most * sizeof *s->links,
+  return mt_allgather_rows(s->comm, s->n, 2 * (size_t)plan->links * sizeof *s->links,
                            s->links);
 }
 
 /* ---- rounds -------------------------------------------------------------------------------- */
 
-static void compare_links(const descent *s, worker *w, const list *l,
-                          const uint32_t *links, int64_t from, int64_t to)
-{
-  for (int64_t m = 0; m < s->plan.links && links[m] != MT_NN_NONE; m++) {
-    const uint32_t *of = s->links + (int64_t)links[m] * 2 * s->plan.links;
-    for (int64_t j = from; j < to; j++)
-      if (of[j] != MT_NN_NONE) compare(s, w, l, of[j]);
-  }
-}
-
-/* Own row i with the links of its links. */
+/* The row in hand with the links of its links. */
 static void search_links(const descent *s, worker *w, const list *l)
 {
-  int64_t most = s->plan.links;
-  const uint32_t *links = s->links + l->row * 2 * most;
-  compare_links(s, w, l, links, 0, 2 * most);
-  compare_links(s, w, l, links + most, 0, most);
+  for (int64_t slot = 0; slot < mt_nn_link_slots(&s->plan); slot++) {
+    uint32_t other = mt_nn_link_at(&s->plan, s->links, l->row, slot);
+    if (other != MT_NN_NONE) compare(s, w, l, other);
+  }
 }
 
 /* With the rows in its leaves. */
 static void search_leaves(const descent *s, worker *w, const list *l)
 {
-  for (int64_t tree = 0; tree < s->plan.trees; tree++) {
-    int64_t place = s->place[tree * s->local + l->row - s->first];
-    int64_t leaf = mt_nn_segment_of(s->n, s->plan.levels, place);
-    int64_t end = mt_nn_segment_first(s->n, s->plan.levels, leaf + 1);
-    for (int64_t p = mt_nn_segment_first(s->n, s->plan.levels, leaf); p < end; p++)
-      compare(s, w, l, s->order[tree * s->n + p]);
+  const uint32_t *places = s->place + l->row - s->first;
+  for (int64_t slot = 0; slot < mt_nn_leaf_slots(&s->plan); slot++) {
+    uint32_t other = mt_nn_leaf_at(&s->plan, s->order, places, s->local, slot);
+    if (other != MT_NN_NONE) compare(s, w, l, other);
   }
 }
 
@@ -535,7 +470,6 @@ static void free_memory(descent *s)
   for (int t = 0; s->workers != NULL && t < s->n_threads; t++) {
     free(s->workers[t].z);
     free(s->workers[t].seen);
-    free(s->workers[t].edges);
   }
   free(s->workers);
   free(s->matrix);
@@ -604,15 +538,9 @@ mt_status mt_cpu_knn_approximate(mt_backend *be, const mt_comm *comm, mt_metric 
                                  float *distances_out, mt_knn_quality *quality_out)
 {
   (void)be;
-  if (k < 1 || k >= rows->n)
-    return mt_fail(MT_ERR_ARG, "%lld neighbours of %lld rows", (long long)k,
-                   (long long)rows->n);
-  if (rows->n > MT_NN_MOST_ROWS)
-    return mt_fail(MT_ERR_INPUT,
-                   "nn_descent takes at most %lld rows, not %lld: use "
-                   "knn.build_algo=\"brute_force\"",
-                   (long long)MT_NN_MOST_ROWS, (long long)rows->n);
-  mt_nn_plan plan = mt_nn_plan_make(rows->n, k);
+  mt_nn_plan plan;
+  mt_status status = mt_nn_plan_make(rows->n, k, &plan);
+  if (status != MT_OK) return status;
   return mt_cpu_knn_planned(comm, metric, k, rows, &plan, indices_out, distances_out,
                             quality_out);
 }

@@ -7,8 +7,8 @@
  *          worked on in any order and anywhere.
  *
  * Start. Each of `trees` trees splits all rows `levels` times in two halves of equal size:
- * a segment's rows are sorted by how much nearer they are to the first of two of its rows,
- * drawn at random, than to the second. A row's first candidates are those in its leaves.
+ * a segment's rows are sorted by how much nearer they are to one of two of its rows, drawn at
+ * random, than to the other; ties keep their order. A row's first candidates are those in its leaves.
  *
  * Round. Every pair (v, w) where w is one of v's `width` neighbours is an edge, new if w has
  * not yet taken part in a round as v's neighbour. A row's links are, of its new and of its old
@@ -22,7 +22,10 @@
 #define MT_KNN_NN_DESCENT_H
 #include "base/both.h"
 #include "base/random.h"
+#include "base/status.h"
 #include "knn/metric.h"
+
+#include <string.h>
 
 typedef struct mt_nn_plan {
   int64_t n;             /* rows */
@@ -33,17 +36,21 @@ typedef struct mt_nn_plan {
   int64_t enough;        /* a round with no more new neighbours than that is the last */
 } mt_nn_plan;
 
-/* For k neighbours of n rows, 1 <= k < n <= MT_NN_MOST_ROWS. */
-mt_nn_plan mt_nn_plan_make(int64_t n, int64_t k);
+/* For k neighbours of n rows. Errors: MT_ERR_ARG unless 1 <= k < n; MT_ERR_INPUT more than
+ * MT_NN_MOST_ROWS rows. */
+mt_status mt_nn_plan_make(int64_t n, int64_t k, mt_nn_plan *plan_out);
 
 /* A neighbour as the graph holds it: a row's number, and whether the edge is new. */
 #define MT_NN_NEW       0x80000000u
 #define MT_NN_NONE      0x7fffffffu /* no neighbour: sorts behind all */
 #define MT_NN_MOST_ROWS ((int64_t)0x7fffffff)
+enum { MT_NN_MOST_LINKS = 32 };
 MT_BOTH uint32_t mt_nn_row(uint32_t entry)
 {
   return entry & ~MT_NN_NEW;
 }
+
+/* ---- trees ------------------------------------------------------------------------------- */
 
 /* Where segment s of a level begins among the places 0..n-1 of a tree (s = 2^level: n), and
  * which one a place is in. Each is split in two by the next level. */
@@ -81,8 +88,40 @@ MT_METRIC_INLINE void mt_nn_add_side(mt_metric metric, int64_t d, double x_scale
                   mt_metric_coordinate(metric, b_scale, b[t + l]));
 }
 
+/* Sides in the order of these numbers, which a row's side is sorted by: as a float. */
+MT_BOTH uint32_t mt_nn_side_key(double side)
+{
+  float value = (float)(side < -FLT_MAX  ? -FLT_MAX
+                        : side > FLT_MAX ? FLT_MAX
+                                         : side) +
+                0.0f;
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+
+/* A row's candidates from the trees, by slots; MT_NN_NONE where there is none.
+ * order   (trees, n) rows by place
+ * places  the row's place in each tree, `stride` apart */
+MT_BOTH int64_t mt_nn_leaf_slots(const mt_nn_plan *plan)
+{
+  return plan->trees * ((plan->n >> plan->levels) + 1);
+}
+
+MT_BOTH uint32_t mt_nn_leaf_at(const mt_nn_plan *plan, const uint32_t *order,
+                               const uint32_t *places, int64_t stride, int64_t slot)
+{
+  int64_t widest = (plan->n >> plan->levels) + 1, tree = slot / widest;
+  int64_t leaf = mt_nn_segment_of(plan->n, plan->levels, places[tree * stride]);
+  int64_t place = mt_nn_segment_first(plan->n, plan->levels, leaf) + slot % widest;
+  if (place >= mt_nn_segment_first(plan->n, plan->levels, leaf + 1)) return MT_NN_NONE;
+  return order[tree * plan->n + place];
+}
+
+/* ---- links ------------------------------------------------------------------------------- */
+
 /* An edge's random number in a round, the same from both of its ends, with the other end's
- * number below it: edges of a row are in the order of these. */
+ * number below it. */
 MT_BOTH uint64_t mt_nn_priority(int64_t n, int64_t round, int64_t row, int64_t other)
 {
   uint32_t word[4];
@@ -91,6 +130,65 @@ MT_BOTH uint64_t mt_nn_priority(int64_t n, int64_t round, int64_t row, int64_t o
   mt_random_words(0, MT_STREAM_KNN, low * (uint64_t)n + high, (uint32_t)round, 0, word);
   return (uint64_t)word[0] << 32 | (uint64_t)other;
 }
+
+/* Adds a number to ascending ones, once, if it is among the `most` least; how many now. */
+MT_BOTH int64_t mt_nn_add(int64_t most, int64_t count, uint64_t number,
+                          uint64_t *numbers)
+{
+  int64_t at = count;
+  while (at > 0 && numbers[at - 1] > number) at--;
+  if (at == most || (at > 0 && numbers[at - 1] == number)) return count;
+  if (count < most) count++;
+  for (int64_t i = count - 1; i > at; i--) numbers[i] = numbers[i - 1];
+  numbers[at] = number;
+  return count;
+}
+
+/* A row's links among its new (kind MT_NN_NEW) or old edges (0). New edges that are links
+ * become old.
+ * entries      (width) its neighbours
+ * incoming     (n_incoming) whose neighbour it is, and if that edge is new; in any order
+ * links_out    (links) */
+MT_BOTH void mt_nn_choose(const mt_nn_plan *plan, int64_t round, int64_t row,
+                          uint32_t kind, uint32_t *entries, int64_t n_incoming,
+                          const uint32_t *incoming, uint32_t *links_out)
+{
+  uint64_t numbers[MT_NN_MOST_LINKS];
+  int64_t count = 0;
+  for (int64_t e = 0; e < plan->width + n_incoming; e++) {
+    uint32_t edge = e < plan->width ? entries[e] : incoming[e - plan->width];
+    if ((edge & MT_NN_NEW) != kind || edge == MT_NN_NONE) continue;
+    uint64_t number = mt_nn_priority(plan->n, round, row, mt_nn_row(edge));
+    count = mt_nn_add(plan->links, count, number, numbers);
+  }
+  for (int64_t m = 0; m < plan->links; m++)
+    links_out[m] = m < count ? (uint32_t)numbers[m] : MT_NN_NONE;
+  if (kind != MT_NN_NEW) return;
+  for (int64_t e = 0; e < plan->width; e++)
+    for (int64_t m = 0; m < count; m++)
+      if (entries[e] == (links_out[m] | MT_NN_NEW)) entries[e] = links_out[m];
+}
+
+/* A row's candidates of a round, by slots.
+ * links   (n, 2, links): of each row the new ones, then the old ones */
+MT_BOTH int64_t mt_nn_link_slots(const mt_nn_plan *plan)
+{
+  return 3 * plan->links * plan->links;
+}
+
+MT_BOTH uint32_t mt_nn_link_at(const mt_nn_plan *plan, const uint32_t *links,
+                               int64_t row, int64_t slot)
+{
+  int64_t both =
+      2 * plan->links; /* a new link's links; below: an old link's new ones */
+  int64_t old = slot - both * plan->links;
+  int64_t via = old < 0 ? slot / both : plan->links + old / plan->links;
+  uint32_t link = links[row * both + via];
+  if (link == MT_NN_NONE) return MT_NN_NONE;
+  return links[link * both + (old < 0 ? slot % both : old % plan->links)];
+}
+
+/* ---- neighbours -------------------------------------------------------------------------- */
 
 MT_BOTH bool mt_nn_before(double distance, uint32_t row, double other_distance,
                           uint32_t other_row)

@@ -116,7 +116,8 @@ int main(int argc, char **argv)
   mt_log_setup(world.rank, world.size, MT_LOG_WARN);
   for (int m = 0; m < 3 && argc > 5; m++)
     if (strcmp(argv[5], mt_metric_name((mt_metric)m)) == 0) metric = (mt_metric)m;
-  mt_nn_plan plan = mt_nn_plan_make(n, k);
+  mt_nn_plan plan;
+  if (mt_nn_plan_make(n, k, &plan) != MT_OK) return 2;
   if (world.rank == 0)
     printf("%s, %lld x %lld, %lld neighbours, %s, ranks %d, threads %d\n",
            argc > 1 ? argv[1] : "planted", (long long)n, (long long)d, (long long)k,
