@@ -63,6 +63,7 @@ cuda_SRC += cuda/hdbscan.cu cuda/hdbscan_space.cu cuda/hdbscan_cores.cu cuda/hdb
 cuda_SRC += cuda/knn.cu cuda/knn_rows.cu cuda/knn_select.cu cuda/knn_measure.cu \
 	cuda/knn_again.cu cuda/knn_feed.cu
 cuda_SRC += cuda/umap.cu cuda/umap_graph.cu cuda/umap_start.cu cuda/umap_epochs.cu
+cuda_SRC += cuda/nn_descent.cu
 
 # ---- tests: tests/NAME.c, the ranks are in its first comment -------------------------
 TESTS =

@@ -57,6 +57,7 @@ static mt_status open_backend(mt_backend **backend_out)
   gpu->table.name = "cuda";
   gpu->table.start = start;
   gpu->table.knn = mt_gpu_knn;
+  gpu->table.knn_approximate = mt_gpu_knn_approximate;
   gpu->table.umap_graph = mt_gpu_umap_graph;
   gpu->table.umap_start = mt_gpu_umap_start;
   gpu->table.umap_epochs = mt_gpu_umap_epochs;

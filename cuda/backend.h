@@ -19,4 +19,10 @@ mt_status mt_gpu_open_pool(int device);
 /* Sets gpu->memory: MT_GPU_MEMORY, or what is free now but for a reserve. */
 mt_status mt_gpu_measure_memory(mt_gpu *gpu);
 
+/* ---- nn_descent.cu: the table's knn_approximate ------------------------------------------ */
+
+mt_status mt_gpu_knn_approximate(mt_backend *be, const mt_comm *comm, mt_metric metric,
+                                 int64_t k, const mt_rows *rows, int64_t *indices_out,
+                                 float *distances_out, mt_knn_quality *quality_out);
+
 #endif
