@@ -334,13 +334,12 @@ bench-knn: $(BUILD)/bench/bench_knn
 	else echo "  scikit-learn  not there (PYTHON=$(PYTHON))"; fi; \
 	rm -f $(BENCH_ROWS) $(BENCH_ROWS).indices
 
-# approximate neighbours: recall and seconds beside the exact ones, a single thread of each for
-# the comparison with pynndescent where PYTHON has it; columns fewer than a real vocabulary's
+# approximate neighbours beside the exact ones and, where PYTHON has it, pynndescent's
 NN_ROWS = 20000
 NN_COLUMNS = 2000
 bench-nn-descent: $(BUILD)/bench/bench_nn_descent
 	@for kind in planted groups loose; do \
-	  $< $$kind $(NN_ROWS) $(NN_COLUMNS) 14 $(KNN_METRIC) $(BENCH_ROWS) || exit; \
+	  $< $$kind $(NN_ROWS) $(NN_COLUMNS) 14 $(KNN_METRIC) cpu $(BENCH_ROWS) || exit; \
 	  if $(PYTHON) -c "import pynndescent" 2>/dev/null; then \
 	    $(PYTHON) tools/bench/nn_descent.py $(BENCH_ROWS) $(NN_ROWS) $(NN_COLUMNS) 14 $(KNN_METRIC); \
 	  else echo "  pynndescent  not there (PYTHON=$(PYTHON))"; fi; \
