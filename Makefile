@@ -105,6 +105,7 @@ PROGRAM_TESTS += build_dist
 PROGRAM_TESTS += corpus
 PROGRAM_TESTS += folder
 PROGRAM_TESTS += restart
+PROGRAM_TESTS += faults_gpu
 PROGRAM_TESTS += damaged
 PROGRAM_TESTS += hostile_paths
 PROGRAM_TESTS += hostile_corpus
@@ -267,7 +268,8 @@ check:
 # the tests under the address and undefined-behaviour sanitizers; of the whole-program tests
 # those that run the program, but for the same bits from any number of ranks (slow)
 SANITIZED_RANKS = 3
-NOT_SANITIZED = get_reuters format configure readme build_install build_dist same_bits
+NOT_SANITIZED = get_reuters format configure readme build_install build_dist same_bits \
+	faults_gpu
 SANITIZED = BUILD=build-asan CFLAGS="-O1 -g -fno-omit-frame-pointer" \
 	SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 check-sanitize:

@@ -97,14 +97,25 @@ mt_status mt_gpu_open_pool(int device)
   return MT_OK;
 }
 
+/* Few bytes are told as such, many as MB. */
+static const char *amount(int64_t bytes, char text[32])
+{
+  if (bytes < 10000000)
+    snprintf(text, 32, "%lld bytes", (long long)bytes);
+  else
+    snprintf(text, 32, "%.0f MB", (double)bytes / 1e6);
+  return text;
+}
+
 static mt_status no_memory(const mt_gpu *gpu, int64_t bytes, const char *what)
 {
+  char wanted[32], used[32], all[32];
   return mt_fail(
       MT_ERR_MEMORY,
-      "%s: out of device memory: %s needs %.1f MB; %.1f MB of %.1f MB are in "
-      "use; more GPUs, or a larger MT_GPU_MEMORY if that is set, give more",
-      device_name(), what, (double)bytes / 1e6, (double)gpu->used / 1e6,
-      (double)gpu->memory / 1e6);
+      "%s: out of device memory: %s: %s wanted, %s of %s are in use; more GPUs, "
+      "or a larger MT_GPU_MEMORY if that is set, give more",
+      device_name(), what, amount(bytes, wanted), amount(gpu->used, used),
+      amount(gpu->memory, all));
 }
 
 /* What lies free in the pool in pieces is given back, and asked for again as a whole. */

@@ -201,12 +201,11 @@ static void print_ranks(const mt_comm *world, const outlook *o, const mt_layout 
           world->size, all[0].n_nodes, plural(all[0].n_nodes),
           all[0].n_devices > 0 ? "CUDA" : "CPU",
           all[0].n_devices > 0 ? "the ranks that own a GPU" : "all ranks");
-  fprintf(out, "  %6s  %-20s %7s  %-3s  %s\n", "rank", "node", "threads", "GPU",
+  fprintf(out, "  %6s  %-20s %7s  %-12s  %s\n", "rank", "node", "threads", "GPU",
           "fits (period/seed) it is expected to make, in order");
   for (int r = 0; r < world->size; r++) {
-    char device[16] = "-";
-    if (all[r].device >= 0) snprintf(device, sizeof device, "%d", all[r].device);
-    fprintf(out, "  %6d  %-20s %7d  %-3s  ", r, all[r].host, all[r].n_threads, device);
+    const char *gpu = all[r].device >= 0 ? all[r].gpu.id : "-";
+    fprintf(out, "  %6d  %-20s %7d  %-12s  ", r, all[r].host, all[r].n_threads, gpu);
     print_rank_fits(o, r, out);
   }
 }
@@ -252,6 +251,21 @@ static void print_memory(const outlook *o, const mt_parameters *parameters,
   print_bytes("at most", most, out);
 }
 
+/* The smallest GPU's, over ranks that own one. */
+static void print_device_memory(const mt_parameters *parameters, const mt_sizes *sizes,
+                                const mt_layout *all, FILE *out)
+{
+  static const char *const names[MT_N_GPU_STAGES] = {"knn", "umap", "hdbscan"};
+  int64_t bytes[MT_N_GPU_STAGES], least = INT64_MAX;
+  if (all[0].n_devices == 0) return;
+  for (int r = 0; r < sizes->ranks; r++)
+    if (all[r].device >= 0 && all[r].gpu.memory < least) least = all[r].gpu.memory;
+  mt_device_memory_need(sizes, parameters, bytes);
+  fputs("\nmemory of a GPU, about (knn streams if there is less):\n", out);
+  for (int i = 0; i < MT_N_GPU_STAGES; i++) print_bytes(names[i], bytes[i], out);
+  print_bytes("smallest", least, out);
+}
+
 /* ---- all of it -------------------------------------------------------------------------------- */
 
 mt_status mt_check_print(const mt_comm *world, const mt_command *command,
@@ -280,6 +294,7 @@ mt_status mt_check_print(const mt_comm *world, const mt_command *command,
   print_knn(&sizes, parameters, all[0].n_devices > 0, out);
   print_ranks(world, &o, all, out);
   print_memory(&o, parameters, &sizes, out);
+  print_device_memory(parameters, &sizes, all, out);
 done:
   free(all);
   outlook_close(&o);

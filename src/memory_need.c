@@ -80,3 +80,40 @@ void mt_memory_need(const mt_sizes *sizes, const mt_parameters *parameters,
   for (int i = 0; i < MT_N_STAGES; i++)
     bytes_out[i] = sizes->base + LIBRARIES + work[i];
 }
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+  return a < b ? a : b;
+}
+
+/* Its rows as given and rounded, with a list of candidates each; a tile of products; rows that
+ * are searched again; two more blocks of rows that go round. */
+static int64_t knn_device_bytes(const mt_sizes *s)
+{
+  enum { TILE = 8192, LIST = 6400, AGAIN = 4096, AGAIN_LIST = 50000 };
+  int64_t rows = share(s->topics, s->team), tile = smaller(rows, TILE);
+  int64_t again = smaller(rows, AGAIN) * (2 * s->terms + AGAIN_LIST);
+  int64_t ring = s->team > 1 ? 2 * 4 * s->terms * rows : 0;
+  return rows * (6 * s->terms + LIST) + 4 * tile * tile + again + ring;
+}
+
+/* Edges in both directions while they are sorted; positions, and vectors of the start. */
+static int64_t umap_device_bytes(const mt_sizes *s, const mt_parameters *p)
+{
+  int64_t rows = share(s->topics, s->team), d = p->umap.n_components;
+  return 150 * rows * p->knn.n_neighbors + s->topics * (8 * d + 3 * 8 * (d + 12));
+}
+
+/* Points in the tree's order, its boxes, the rounds' edges. */
+static int64_t hdbscan_device_bytes(const mt_sizes *s, const mt_umap_options *umap)
+{
+  return s->topics * (10 * umap->n_components + 120);
+}
+
+void mt_device_memory_need(const mt_sizes *sizes, const mt_parameters *parameters,
+                           int64_t *bytes_out)
+{
+  bytes_out[0] = knn_device_bytes(sizes);
+  bytes_out[1] = umap_device_bytes(sizes, parameters);
+  bytes_out[2] = hdbscan_device_bytes(sizes, &parameters->umap);
+}

@@ -24,4 +24,10 @@ typedef struct mt_sizes {
 void mt_memory_need(const mt_sizes *sizes, const mt_parameters *parameters,
                     int64_t *bytes_out);
 
+/* Likewise of the GPU that needs most, for knn, umap and hdbscan, in that order. With less,
+ * knn streams its rows; the others need it. */
+enum { MT_N_GPU_STAGES = 3 };
+void mt_device_memory_need(const mt_sizes *sizes, const mt_parameters *parameters,
+                           int64_t *bytes_out);
+
 #endif

@@ -5,10 +5,10 @@
 # SECONDS 400
 . tests/program/lib.sh
 if [ "${MT_TEST_BACKEND:-}" = cuda ] && [ -z "${MT_EMULATED_GPUS:-}" ]; then
-  emulated= gpus=$(nvidia-smi -L | wc -l) seeds=0-299 topics=20
+  emulated= gpus=$(nvidia-smi -L | wc -l) seeds=0-299 topics=20 epochs=20000
   library=$BUILD/metatopics-cuda.so
 else
-  emulated=yes gpus=2 seeds=0-19 topics=6
+  emulated=yes gpus=2 seeds=0-9 topics=8 epochs=100
   library=$BUILD/emulated/metatopics-cuda.so
   export MT_EMULATED_GPUS=2
 fi
@@ -18,7 +18,7 @@ write_jsonl "$tmp/corpus.jsonl" 300 3
 deck=$tmp/deck.xml
 write_deck "$deck" "$tmp/corpus.jsonl" \
   "<lda n_components=\"$topics\" seeds=\"$seeds\" max_iter=\"5\" min_docs=\"10\"/>
-  <umap n_epochs=\"300\"/><map format=\"svg\"/>"
+  <umap n_epochs=\"$epochs\"/><map format=\"svg\"/>"
 expect_status 0 mpi 2 "$metatopics" run "$deck" --out "$tmp/start" --until lda --backend cpu
 
 # begin FOLDER: the run up to the fits
@@ -95,7 +95,7 @@ expect_same "$tmp/whole" "$tmp/same"
 expect_status 0 seen_by 3 ", - -" "$tmp/unlike" --backend cuda
 expect_gpus "$gpus" "$tmp/unlike"
 expect_output 'umap: .* epochs'
-grep -q '"n_epochs": 300' "$tmp/unlike/run.json" || fail "the team's figures are lost"
+grep -q "\"n_epochs\": $epochs" "$tmp/unlike/run.json" || fail "the team's figures are lost"
 expect_same "$tmp/whole" "$tmp/unlike"
 expect_status 0 "$metatopics" show "$tmp/unlike"
 expect_output 'backend cuda' "^GPUs: $gpus; .* rank 1 on " '^CUDA .*; NCCL '
@@ -110,6 +110,16 @@ if [ -n "$emulated" ]; then
   expect_output 'rank 1. error: .*cudaSetDevice'
   [ ! -e "$tmp/a/knn.h5" ] || fail 'a file was made without the GPU'
 fi
+
+echo "== too little memory"
+for stage in knn umap hdbscan; do
+  rm -rf "$tmp/cut"
+  cp -r "$tmp/whole" "$tmp/cut"
+  rm "$tmp/cut/$stage.h5"
+  MT_GPU_MEMORY=1K expect_status 1 mpi "$gpus" "$metatopics" run "$deck" --out "$tmp/cut" --until hdbscan
+  expect_output 'error: .*of device memory.*[0-9] (bytes|MB)'
+  [ ! -e "$tmp/cut/$stage.h5" ] || fail "$stage.h5 was made without memory"
+done
 
 # interrupt SIGNAL STAGE BEFORE: to one rank of a run, as soon as the file before the stage's is
 # there; false if the stage was done before the signal came
