@@ -181,6 +181,16 @@ static mt_status components(const mt_comm *comm, const mt_spectral_graph *source
   return mt_agree(comm, mt_to_host(g->gpu, source->n, labels.data, labels_out));
 }
 
+static mt_status host_rows(const mt_comm *comm, const mt_spectral_graph *source,
+                           const mt_graph **out)
+{
+  start_graph *g = graph_of(source);
+  if (g->host.indptr == nullptr)
+    MT_PASS(mt_gpu_graph_fetch(g->gpu, comm, g->graph, &g->host));
+  *out = &g->host;
+  return MT_OK;
+}
+
 static mt_status sum_degrees(start_graph *g)
 {
   MT_PASS(g->degrees.make(g->gpu, g->graph->n, "degrees"));
@@ -264,23 +274,12 @@ static mt_status make_matrix(start_graph *g, const mt_parts *parts, const mt_par
   return fill_matrix(g, rows.data, a);
 }
 
-static mt_status solve_on_host(const mt_comm *comm, start_graph *g,
-                               const mt_parts *parts, const mt_part *part, int64_t k,
-                               double tolerance, uint32_t seed, double *vectors_out,
-                               double *residual_out)
+static mt_status solve(const mt_comm *comm, const mt_spectral_graph *source,
+                       const mt_parts *parts, const mt_part *part, int64_t k,
+                       double tolerance, uint32_t seed, double *vectors_out,
+                       double *residual_out)
 {
-  if (g->host.indptr == nullptr)
-    MT_PASS(mt_gpu_graph_fetch(g->gpu, comm, g->graph, &g->host));
-  mt_spectral_graph host = mt_spectral_graph_on_host(&g->host);
-  return host.solve(comm, &host, parts, part, k, tolerance, seed, vectors_out,
-                    residual_out);
-}
-
-static mt_status solve_on_device(const mt_comm *comm, start_graph *g,
-                                 const mt_parts *parts, const mt_part *part, int64_t k,
-                                 double tolerance, uint32_t seed, double *vectors_out,
-                                 double *residual_out)
-{
+  start_graph *g = graph_of(source);
   part_matrix a;
   std::vector<double> values((size_t)k);
   mt_operator op = {};
@@ -304,16 +303,6 @@ static mt_status solve_on_device(const mt_comm *comm, start_graph *g,
   return status;
 }
 
-static mt_status solve(const mt_comm *comm, const mt_spectral_graph *source,
-                       const mt_parts *parts, const mt_part *part, int64_t k,
-                       double tolerance, uint32_t seed, double *vectors_out,
-                       double *residual_out)
-{
-  start_graph *g = graph_of(source);
-  return (mt_eigen_is_small(part->count, k) ? solve_on_host : solve_on_device)(
-      comm, g, parts, part, k, tolerance, seed, vectors_out, residual_out);
-}
-
 mt_status mt_gpu_start(mt_gpu *gpu, const mt_comm *comm, const mt_umap_options *options,
                        mt_metric metric, const mt_gpu_graph *graph, const mt_rows *rows,
                        float *positions_out, mt_gpu_umap_cost *cost)
@@ -327,6 +316,7 @@ mt_status mt_gpu_start(mt_gpu *gpu, const mt_comm *comm, const mt_umap_options *
   source.context = &g;
   source.components = components;
   source.degrees = degrees;
+  source.rows = host_rows;
   source.solve = solve;
   return mt_umap_start(comm, options, metric, &source, rows, positions_out);
 }

@@ -759,6 +759,22 @@ static void test_disconnected(void **state)
   }
 }
 
+/* One part is iterated on, others are solved whole, and one is too small for either. */
+static void test_unequal_parts(void **state)
+{
+  (void)state;
+  mt_umap_options options = usual;
+  points p = points_new(640, 4);
+  options.n_epochs = 8;
+  for (int64_t at = 0; at < p.n * p.d; at++) {
+    int64_t i = at / p.d, part = i % 20 != 7 ? 0 : i < 300 ? 1 : i < 634 ? 2 : 3;
+    p.rows[at] = (float)(noise(at) + 1000.0 * (double)part * (double)(at % p.d));
+  }
+  find_neighbors(&p, 3);
+  assert_true(check_layout(&options, &p, NULL).components >= 3);
+  points_free(&p);
+}
+
 /* Every point's nearest neighbour is the first. */
 static void test_hub(void **state)
 {
@@ -888,8 +904,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_same_bits),     cmocka_unit_test(test_steps),
     cmocka_unit_test(test_few_points),    cmocka_unit_test(test_identical_rows),
     cmocka_unit_test(test_duplicates),    cmocka_unit_test(test_pairs),
-    cmocka_unit_test(test_disconnected),  cmocka_unit_test(test_hub),
-    cmocka_unit_test(test_stage),         cmocka_unit_test(test_stop),
+    cmocka_unit_test(test_disconnected),  cmocka_unit_test(test_unequal_parts),
+    cmocka_unit_test(test_hub),           cmocka_unit_test(test_stage),
+    cmocka_unit_test(test_stop),
 };
 
 MT_TEST_BACKEND_MAIN(tests)

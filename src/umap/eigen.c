@@ -241,6 +241,18 @@ static void jacobi(int64_t m, double *a, double *values, double *v)
   sort_pairs(m, values, v);
 }
 
+/* The entry of largest magnitude, the first of several, becomes positive. */
+static void fix_signs(int64_t n, int64_t k, double *vectors)
+{
+  for (int64_t c = 0; c < k; c++) {
+    int64_t best = 0;
+    for (int64_t i = 1; i < n; i++)
+      if (fabs(vectors[i * k + c]) > fabs(vectors[best * k + c])) best = i;
+    if (vectors[best * k + c] >= 0.0) continue;
+    for (int64_t i = 0; i < n; i++) vectors[i * k + c] = -vectors[i * k + c];
+  }
+}
+
 /* ---- subspace iteration ------------------------------------------------------------- */
 
 typedef struct {
@@ -471,6 +483,7 @@ static mt_status solve_subspace(const mt_comm *comm, const mt_operator *op, int6
   MT_TRY(iterate(comm, op, k, tolerance, &s, residual_out));
   memcpy(values, s.values, (size_t)k * sizeof *values);
   MT_TRY(mt_agree(comm, vectors_of(op)->fetch(op, s.m, k, s.x, vectors)));
+  fix_signs(op->n, k, vectors);
 done:
   subspace_destroy(op, &s);
   return status;
@@ -479,17 +492,17 @@ done:
 /* ---- small matrices ----------------------------------------------------------------- */
 
 /* Moves the known eigenvector's value to the lower end. product: n. */
-static void push_down(const mt_operator *op, double *a, double *product)
+static void push_down(int64_t n, double low, const double *known, double *a,
+                      double *product)
 {
   double value = 0.0;
-  for (int64_t i = 0; i < op->n; i++) {
+  for (int64_t i = 0; i < n; i++) {
     product[i] = 0.0;
-    for (int64_t j = 0; j < op->n; j++) product[i] += a[i * op->n + j] * op->known[j];
-    value += product[i] * op->known[i];
+    for (int64_t j = 0; j < n; j++) product[i] += a[i * n + j] * known[j];
+    value += product[i] * known[i];
   }
-  for (int64_t i = 0; i < op->n; i++)
-    for (int64_t j = 0; j < op->n; j++)
-      a[i * op->n + j] -= (value - op->low) * op->known[i] * op->known[j];
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = 0; j < n; j++) a[i * n + j] -= (value - low) * known[i] * known[j];
 }
 
 /* The k largest of a (n, n), which is destroyed; ascending, vectors (k, n) one a row. */
@@ -522,21 +535,21 @@ done:
   return status;
 }
 
-/* Rank 0's part of the dense way. pairs: (n + 1, k): vectors, then values, descending. */
-static mt_status solve_matrix(const mt_operator *op, int64_t k, double *a,
-                              double *pairs)
+mt_status mt_eigen_dense(int64_t n, int64_t k, double low, const double *known,
+                         double *a, double *values_out, double *vectors_out)
 {
   mt_status status = MT_OK;
   double *values = NULL, *vectors = NULL;
-  MT_NEW(values, op->n);
-  MT_NEW(vectors, op->n * k);
-  if (op->known != NULL) push_down(op, a, values);
-  MT_TRY(solve_lapack(op->n, k, a, values, vectors));
+  MT_NEW(values, n);
+  MT_NEW(vectors, n * k);
+  if (known != NULL) push_down(n, low, known, a, values);
+  MT_TRY(solve_lapack(n, k, a, values, vectors));
   for (int64_t c = 0; c < k; c++) {
-    for (int64_t i = 0; i < op->n; i++)
-      pairs[i * k + c] = vectors[(k - 1 - c) * op->n + i];
-    pairs[op->n * k + c] = values[k - 1 - c];
+    for (int64_t i = 0; i < n; i++)
+      vectors_out[i * k + c] = vectors[(k - 1 - c) * n + i];
+    values_out[c] = values[k - 1 - c];
   }
+  fix_signs(n, k, vectors_out);
 done:
   free(values);
   free(vectors);
@@ -558,7 +571,9 @@ static mt_status solve_dense(const mt_comm *comm, const mt_operator *op, int64_t
   for (int64_t i = 0; i < n; i++) unit[i * n + i] = 1.0;
   MT_TRY(op->apply(comm, op, n, unit, a + op->firsts[comm->rank] * n));
   MT_TRY(share(comm, op, n, a));
-  MT_TRY(mt_agree(comm, comm->rank == 0 ? solve_matrix(op, k, a, pairs) : MT_OK));
+  if (comm->rank == 0) /* pairs: vectors, then values */
+    status = mt_eigen_dense(n, k, op->low, op->known, a, pairs + n * k, pairs);
+  MT_TRY(mt_agree(comm, status));
   MT_TRY(mt_bcast(comm, 0, (size_t)((n + 1) * k) * sizeof *pairs, pairs));
   memcpy(vectors, pairs, (size_t)(n * k) * sizeof *vectors);
   memcpy(values, pairs + n * k, (size_t)k * sizeof *values);
@@ -567,17 +582,6 @@ done:
   free(a);
   free(pairs);
   return status;
-}
-
-static void fix_signs(int64_t n, int64_t k, double *vectors)
-{
-  for (int64_t c = 0; c < k; c++) {
-    int64_t best = 0;
-    for (int64_t i = 1; i < n; i++)
-      if (fabs(vectors[i * k + c]) > fabs(vectors[best * k + c])) best = i;
-    if (vectors[best * k + c] >= 0.0) continue;
-    for (int64_t i = 0; i < n; i++) vectors[i * k + c] = -vectors[i * k + c];
-  }
 }
 
 bool mt_eigen_is_small(int64_t n, int64_t k)
@@ -598,7 +602,6 @@ mt_status mt_eigen_largest(const mt_comm *comm, const mt_operator *op, int64_t k
   else
     MT_TRY(solve_subspace(comm, op, k, tolerance, seed, values_out, vectors_out,
                           residual_out));
-  fix_signs(op->n, k, vectors_out);
 done:
   return status;
 }

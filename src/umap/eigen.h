@@ -80,8 +80,13 @@ MT_BOTH double mt_eigen_dot(int64_t m, const double *x, const double *t, int64_t
   return sum;
 }
 
-/* Whether n rows, k vectors wanted, are solved densely, with host memory and apply alone. */
+/* Whether n rows, k vectors wanted, are solved densely: by apply, in host memory. */
 bool mt_eigen_is_small(int64_t n, int64_t k);
+
+/* The dense way, by LAPACK: not collective. a (n, n) is destroyed; the rest as below and in
+ * mt_operator. Set OpenBLAS to one thread before calling it from several. */
+mt_status mt_eigen_dense(int64_t n, int64_t k, double low, const double *known,
+                         double *a, double *values_out, double *vectors_out);
 
 /**
  * The k largest eigenvalues. Collective; the same bits for any number of ranks and threads.

@@ -62,6 +62,14 @@ static mt_status host_components(const mt_comm *comm, const mt_spectral_graph *s
   return mt_graph_components(comm, source->context, labels_out, count_out);
 }
 
+static mt_status host_rows(const mt_comm *comm, const mt_spectral_graph *source,
+                           const mt_graph **out)
+{
+  (void)comm;
+  *out = source->context;
+  return MT_OK;
+}
+
 static mt_status host_degrees(const mt_comm *comm, const mt_spectral_graph *source,
                               double *degrees_out)
 {
@@ -162,14 +170,14 @@ mt_spectral_graph mt_spectral_graph_on_host(const mt_graph *graph)
                              .context = (void *)graph,
                              .components = host_components,
                              .degrees = host_degrees,
+                             .rows = host_rows,
                              .solve = host_solve};
 }
 
 /* ---- one part ----------------------------------------------------------------------- */
 
-/* The Laplacian's first eigenvector, known beforehand. */
-static void first_vector(int64_t count, const int64_t *members, const double *degrees,
-                         double *known)
+void mt_umap_first_vector(int64_t count, const int64_t *members, const double *degrees,
+                          double *known)
 {
   double sum = 0.0;
   for (int64_t i = 0; i < count; i++) sum += degrees[members[i]];
@@ -194,23 +202,26 @@ static mt_status part_create(const mt_comm *comm, int64_t n, const mt_parts *par
   for (int r = 0; r <= comm->size; r++)
     part->firsts[r] =
         mt_lower_bound(part->count, part->members, mt_part_first(n, comm->size, r));
-  first_vector(part->count, part->members, parts->degrees, part->known);
+  mt_umap_first_vector(part->count, part->members, parts->degrees, part->known);
 done:
   return status;
 }
 
-/* A part's place and its eigenvectors, scaled to its reach. */
-static void write_part(int64_t dims, const mt_part *part, const double *place,
-                       double reach, const double *vectors, double *layout)
+/* Around the part's place, scaled to its reach. vectors: (count, dims). */
+static void write_part(int64_t dims, const mt_parts *parts, int64_t p, double reach,
+                       const double *vectors, double *layout)
 {
+  const int64_t *members = parts->members + parts->first[p];
+  const double *place = parts->places + p * dims;
+  int64_t count = parts->first[p + 1] - parts->first[p];
   double largest = 0.0;
-#pragma omp parallel for schedule(static) reduction(max : largest)
-  for (int64_t at = 0; at < part->count * dims; at++)
+#pragma omp parallel for schedule(static) reduction(max : largest) if (count > 10000)
+  for (int64_t at = 0; at < count * dims; at++)
     largest = fmax(largest, fabs(vectors[at]));
-#pragma omp parallel for schedule(static)
-  for (int64_t i = 0; i < part->count; i++)
+#pragma omp parallel for schedule(static) if (count > 10000)
+  for (int64_t i = 0; i < count; i++)
     for (int64_t c = 0; c < dims; c++)
-      layout[part->members[i] * dims + c] =
+      layout[members[i] * dims + c] =
           place[c] + vectors[i * dims + c] * (reach / largest);
 }
 
@@ -245,7 +256,7 @@ static mt_status spread_part(const mt_comm *comm, const mt_umap_options *options
     mt_warn("spectral start: the eigenvectors of %lld points are accurate to %.1e "
             "only; the layout starts from them as they are",
             (long long)part.count, residual);
-  write_part(dims, &part, parts->places + p * dims, reach, vectors, layout);
+  write_part(dims, parts, p, reach, vectors, layout);
 done:
   part_destroy(&part);
   free(vectors);
@@ -267,22 +278,79 @@ static double reach_of(const mt_parts *parts, int64_t dims, int64_t p)
   return isfinite(nearest) ? 0.5 * sqrt(nearest) : 1.0; /* alone, or all on one place */
 }
 
+static bool has_eigenvectors(int64_t count, int64_t dims)
+{
+  return count >= 2 * dims && count > dims + 1;
+}
+
+static void warn_failed(const mt_comm *comm, long long points)
+{
+  if (comm->rank == 0)
+    mt_warn("spectral start failed for %lld points: they start at random", points);
+}
+
 static mt_status lay_out_part(const mt_comm *comm, const mt_umap_options *options,
                               const mt_spectral_graph *graph, const mt_parts *parts,
-                              int64_t p, double *layout)
+                              int64_t p, double reach, double *layout)
 {
   int64_t dims = options->n_components, count = parts->first[p + 1] - parts->first[p];
-  double reach = reach_of(parts, dims, p);
   mt_status status = MT_OK;
-  if (count >= 2 * dims && count > dims + 1) {
+  if (has_eigenvectors(count, dims)) {
+    if (mt_eigen_is_small(count, dims)) return MT_OK; /* with all others of them */
     status = spread_part(comm, options, graph, parts, p, reach, layout);
     if (status != MT_ERR_LIBRARY) return status;
-    if (comm->rank == 0)
-      mt_warn("spectral start failed for %lld points: they start at random",
-              (long long)count);
+    warn_failed(comm, (long long)count);
   }
   scatter_part(options, parts, p, reach, layout);
   return MT_OK;
+}
+
+/* Which parts are solved whole, and where the vectors of each begin. Returns how many. */
+static int64_t choose_small(const mt_parts *parts, int64_t dims, int64_t *small,
+                            int64_t *first)
+{
+  int64_t n_small = 0;
+  for (int64_t p = 0; p < parts->count; p++) {
+    int64_t count = parts->first[p + 1] - parts->first[p];
+    if (!has_eigenvectors(count, dims) || !mt_eigen_is_small(count, dims)) continue;
+    first[n_small + 1] = first[n_small] + count;
+    small[n_small++] = p;
+  }
+  return n_small;
+}
+
+static mt_status lay_out_small(const mt_comm *comm, const mt_umap_options *options,
+                               const mt_spectral_graph *graph, const mt_parts *parts,
+                               const double *reaches, double *layout)
+{
+  mt_status status = MT_OK;
+  int64_t dims = options->n_components, *small = NULL, *first = NULL;
+  double *vectors = NULL;
+  const mt_graph *rows = NULL;
+  MT_TRY(mt_agree(comm, mt_memory_new(parts->count, sizeof *small, "small parts",
+                                      (void **)&small)));
+  MT_TRY(mt_agree(comm, mt_memory_new(parts->count + 1, sizeof *first, "small parts",
+                                      (void **)&first)));
+  int64_t n_small = choose_small(parts, dims, small, first);
+  if (n_small == 0) goto done;
+  MT_TRY(mt_agree(comm, mt_memory_new(first[n_small] * dims, sizeof *vectors,
+                                      "eigenvectors", (void **)&vectors)));
+  MT_TRY(graph->rows(comm, graph, &rows));
+  MT_TRY(mt_umap_solve_small(comm, rows, parts, n_small, small, first, dims, vectors));
+  for (int64_t s = 0; s < n_small; s++) {
+    const double *own = vectors + first[s] * dims;
+    if (isnan(own[0])) {
+      warn_failed(comm, (long long)(first[s + 1] - first[s]));
+      scatter_part(options, parts, small[s], reaches[small[s]], layout);
+    } else {
+      write_part(dims, parts, small[s], reaches[small[s]], own, layout);
+    }
+  }
+done:
+  free(small);
+  free(first);
+  free(vectors);
+  return status;
 }
 
 mt_status mt_umap_spectral(const mt_comm *comm, const mt_umap_options *options,
@@ -291,6 +359,7 @@ mt_status mt_umap_spectral(const mt_comm *comm, const mt_umap_options *options,
 {
   mt_status status = MT_OK;
   mt_parts parts = {0};
+  double *reaches = NULL;
 
   MT_TRY(mt_agree(comm, parts_create(graph->n, &parts)));
   MT_TRY(graph->components(comm, graph, parts.labels, &parts.count));
@@ -298,9 +367,16 @@ mt_status mt_umap_spectral(const mt_comm *comm, const mt_umap_options *options,
   MT_TRY(graph->degrees(comm, graph, parts.degrees));
   MT_TRY(mt_umap_place_parts(comm, options, metric, rows, parts.count, parts.labels,
                              parts.places));
+  MT_TRY(mt_agree(
+      comm, mt_memory_new(parts.count, sizeof *reaches, "reaches", (void **)&reaches)));
+#pragma omp parallel for schedule(static)
   for (int64_t p = 0; p < parts.count; p++)
-    MT_TRY(lay_out_part(comm, options, graph, &parts, p, layout_out));
+    reaches[p] = reach_of(&parts, options->n_components, p);
+  for (int64_t p = 0; p < parts.count; p++)
+    MT_TRY(lay_out_part(comm, options, graph, &parts, p, reaches[p], layout_out));
+  MT_TRY(lay_out_small(comm, options, graph, &parts, reaches, layout_out));
 done:
   parts_destroy(&parts);
+  free(reaches);
   return status;
 }

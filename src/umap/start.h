@@ -26,6 +26,22 @@ typedef struct mt_part {
   double *known;   /* (count) the first eigenvector, of length 1 */
 } mt_part;
 
+/* The Laplacian's first eigenvector of a part, known beforehand. known: (count). */
+void mt_umap_first_vector(int64_t count, const int64_t *members, const double *degrees,
+                          double *known);
+
+/**
+ * Eigenvectors 2 to k + 1 of small parts (mt_eigen_is_small). Collective.
+ * graph        in host memory, this rank's rows
+ * small        (n_small) parts, ascending
+ * first        (n_small + 1) rows of vectors_out where each part's begin
+ * vectors_out  (first[n_small], k), whole on every rank; a part's first is NaN if LAPACK failed
+ */
+mt_status mt_umap_solve_small(const mt_comm *comm, const mt_graph *graph,
+                              const mt_parts *parts, int64_t n_small,
+                              const int64_t *small, const int64_t *first, int64_t k,
+                              double *vectors_out);
+
 /* A pruned graph as the spectral start asks for it, wherever a backend keeps it. */
 typedef struct mt_spectral_graph {
   int64_t n;
@@ -36,8 +52,11 @@ typedef struct mt_spectral_graph {
   /* degrees_out (n): see mt_parts. */
   mt_status (*degrees)(const mt_comm *comm, const struct mt_spectral_graph *graph,
                        double *degrees_out);
-  /* mt_eigen_largest of the part's normalised adjacency, mt_umap_adjacency, without the
-   * known vector. vectors_out (part->count, k). */
+  /* This rank's rows in host memory, the source's: asked for if there are small parts. */
+  mt_status (*rows)(const mt_comm *comm, const struct mt_spectral_graph *graph,
+                    const mt_graph **out);
+  /* mt_eigen_largest of a part that is not small: of its normalised adjacency,
+   * mt_umap_adjacency, without the known vector. vectors_out (part->count, k). */
   mt_status (*solve)(const mt_comm *comm, const struct mt_spectral_graph *graph,
                      const mt_parts *parts, const mt_part *part, int64_t k,
                      double tolerance, uint32_t seed, double *vectors_out,
