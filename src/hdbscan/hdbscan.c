@@ -8,11 +8,14 @@
 static mt_status check_points(int64_t n, int64_t d, const float *points)
 {
   if (n < 0 || d < 1) return mt_fail(MT_ERR_ARG, "hdbscan: negative size");
+  int64_t first = n * d;
+#pragma omp parallel for schedule(static) reduction(min : first)
   for (int64_t i = 0; i < n * d; i++)
-    if (!isfinite(points[i]))
-      return mt_fail(MT_ERR_INPUT,
-                     "hdbscan: point %lld: coordinate %lld is %g, not a finite number",
-                     (long long)(i / d), (long long)(i % d), (double)points[i]);
+    if (!isfinite(points[i]) && i < first) first = i;
+  if (first < n * d)
+    return mt_fail(
+        MT_ERR_INPUT, "hdbscan: point %lld: coordinate %lld is %g, not a finite number",
+        (long long)(first / d), (long long)(first % d), (double)points[first]);
   return MT_OK;
 }
 

@@ -179,7 +179,8 @@ static void label_points(const mt_hdbscan_options *options, selection *s,
 {
   const mt_condensed_tree *tree = s->tree;
   find_owners(s);
-  for (int64_t row = 0; row < tree->n_rows; row++) {
+#pragma omp parallel for schedule(static)
+  for (int64_t row = 0; row < tree->n_rows; row++) { /* a point is in one row */
     int64_t point = tree->child[row];
     if (point >= tree->n) continue;
     int64_t cluster = tree->parent[row] - tree->n, owner = s->climb[cluster];
@@ -217,6 +218,7 @@ static void score_outliers(selection *s, mt_clusters *out)
   const mt_condensed_tree *tree = s->tree;
   for (int64_t c = s->n - 1; c > 0; c--)
     if (s->death[c] > s->death[s->parent[c]]) s->death[s->parent[c]] = s->death[c];
+#pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < tree->n_rows; row++) {
     double densest = s->death[tree->parent[row] - tree->n];
     if (tree->child[row] < tree->n)
@@ -274,7 +276,7 @@ static mt_status clusters_create(int64_t n, mt_clusters *clusters)
   MT_NEW(clusters->labels, n);
   MT_NEW(clusters->probabilities, n);
   MT_NEW(clusters->outlier_scores, n);
-  for (int64_t i = 0; i < n; i++) clusters->labels[i] = -1;
+  memset(clusters->labels, -1, (size_t)n * sizeof *clusters->labels);
 done:
   return status;
 }
