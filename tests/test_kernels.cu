@@ -637,6 +637,23 @@ static void test_wrong_calls(void **)
   mt_log_setup(0, 1, MT_LOG_WARN);
 }
 
+#ifdef __SANITIZE_ADDRESS__
+/* The host may not touch the device's memory. */
+static void test_host_access(void **)
+{
+  int status, zero = 0;
+  mt_array<int> device;
+  mt_test_put(&device, 1, &zero);
+  pid_t child = fork();
+  if (child == 0) {
+    close(STDERR_FILENO);
+    _exit(*(volatile int *)device.data);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(!WIFEXITED(status) || WEXITSTATUS(status) != 0);
+}
+#endif
+
 /* What nobody has written shows. */
 static void test_unwritten(void **)
 {
@@ -657,6 +674,9 @@ static const struct CMUnitTest tests[] = {
 #ifdef MT_EMULATE
     cmocka_unit_test(test_deadlocks),      cmocka_unit_test(test_wrong_calls),
     cmocka_unit_test(test_unwritten),
+#ifdef __SANITIZE_ADDRESS__
+    cmocka_unit_test(test_host_access),
+#endif
 #endif
 };
 

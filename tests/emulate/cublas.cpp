@@ -147,6 +147,7 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t op_a,
   if (m < 0 || n < 0 || k < 0 || lda < (op_a == CUBLAS_OP_N ? m : k) || lda < 1 ||
       ldb < (op_b == CUBLAS_OP_N ? k : n) || ldb < 1 || ldc < m || ldc < 1)
     return CUBLAS_STATUS_INVALID_VALUE;
+  mt_emulated_access access;
   if (compute == CUBLAS_COMPUTE_64F)
     product<double>(op_a, op_b, m, n, k, alpha, a, type_a, lda, b, type_b, ldb, beta, c,
                     type_c, ldc);

@@ -372,6 +372,7 @@ bool mt_emulate_launch(const char *kernel, dim3 blocks, dim3 threads, size_t sha
   static std::mutex one_at_a_time;
   std::lock_guard<std::mutex> lock(one_at_a_time);
   if (!allowed(blocks, threads, shared)) return false;
+  mt_emulated_access access;
   const char *order = getenv("MT_EMULATED_ORDER");
   block.reverse = order != nullptr && strcmp(order, "reverse") == 0;
   block.kernel = kernel;

@@ -4,8 +4,9 @@
  * block are coroutines: each runs until it must wait for others (__syncthreads, __syncwarp,
  * warp functions); threads that wait for one another for ever end the job with a message.
  *   Streams do everything at once; events are the host's clock. Device memory is the host's,
- * filled with a pattern, and its own under the address sanitizer; copies that leave an
- * allocation, or take host memory for a device's, are errors as they are with CUDA.
+ * filled with a pattern; under the address sanitizer the host may not touch it. Copies that
+ * leave an allocation, or take host memory for a device's, are errors as they are with CUDA;
+ * device memory that is left at the process's end makes its exit status 1.
  * Environment
  *   MT_EMULATED_GPUS     GPUs of the machine (1); CUDA_VISIBLE_DEVICES hides some, as always
  *   MT_EMULATED_MEMORY   bytes that each has (8 GiB)
@@ -55,5 +56,13 @@ typedef uint64_t mt_emulated_answer(const mt_emulated_lanes *lanes, int lane);
 uint64_t mt_emulate_warp(const char *what, unsigned mask, mt_emulated_answer *answer,
                          uint64_t value, int argument);
 unsigned mt_emulate_live_lanes(void); /* of this thread's warp, as a mask */
+
+/* While there is one, device memory may be touched: the device is at work. */
+struct mt_emulated_access {
+  mt_emulated_access();
+  ~mt_emulated_access();
+  mt_emulated_access(const mt_emulated_access &) = delete;
+  mt_emulated_access &operator=(const mt_emulated_access &) = delete;
+};
 
 #endif

@@ -21,6 +21,7 @@ template <class F> static inline mt_status mt_gpu_each(mt_gpu *, int64_t n, F ea
 {
   static const char *order = getenv("MT_EMULATED_ORDER");
   bool reverse = order != nullptr && strcmp(order, "reverse") == 0;
+  mt_emulated_access access;
   for (int64_t i = 0; i < n; i++) each(reverse ? n - 1 - i : i);
   return MT_OK;
 }

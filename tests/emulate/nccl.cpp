@@ -14,6 +14,7 @@ struct mt_emulated_nccl {
 /* What ncclGroupStart and ncclGroupEnd hold together. */
 static struct {
   int depth;
+  mt_emulated_access *access;
   std::vector<MPI_Request> requests;
 } group;
 
@@ -106,7 +107,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
 
 ncclResult_t ncclGroupStart(void)
 {
-  group.depth++;
+  if (group.depth++ == 0) group.access = new mt_emulated_access;
   return ncclSuccess;
 }
 
@@ -116,6 +117,8 @@ ncclResult_t ncclGroupEnd(void)
   if (group.depth < 0) return ncclInvalidUsage;
   MPI_Waitall((int)group.requests.size(), group.requests.data(), MPI_STATUSES_IGNORE);
   group.requests.clear();
+  delete group.access;
+  group.access = nullptr;
   return ncclSuccess;
 }
 
@@ -154,6 +157,7 @@ ncclResult_t ncclRecv(void *recv, size_t count, ncclDataType_t type, int peer,
 ncclResult_t ncclAllGather(const void *send, void *recv, size_t count,
                            ncclDataType_t type, ncclComm_t comm, cudaStream_t)
 {
+  mt_emulated_access access;
   size_t bytes = bytes_of(type, count);
   char *mine = (char *)recv + (size_t)comm->rank * bytes;
   if (bytes > most) return ncclInvalidArgument;
@@ -166,6 +170,7 @@ ncclResult_t ncclAllReduce(const void *send, void *recv, size_t count,
                            ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
                            cudaStream_t)
 {
+  mt_emulated_access access;
   if (type == ncclInt8 || count > most) return ncclInvalidArgument;
   MPI_Allreduce(send == recv ? MPI_IN_PLACE : send, recv, (int)count,
                 type == ncclInt64 ? MPI_INT64_T : MPI_UINT64_T,

@@ -6,7 +6,15 @@
 #include <mutex>
 #include <string>
 #include <time.h>
+#include <unistd.h>
 #include <vector>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(at, bytes)   ((void)(at), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+#endif
 
 /* ---- errors -------------------------------------------------------------------------------- */
 
@@ -316,12 +324,37 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEven
 enum { UNWRITTEN = 0xDB };
 
 static std::mutex lock;
+static size_t used;
+static int at_work; /* accesses that there are */
+
+static void look_for_leaks(void)
+{
+  if (used == 0) return;
+  fprintf(stderr, "emulated GPU: %zu bytes have not been freed\n", used);
+  _exit(1);
+}
+
 static std::map<const char *, size_t> &allocations(void) /* address: bytes */
 {
   static auto *all = new std::map<const char *, size_t>;
+  static int watched = atexit(look_for_leaks);
+  (void)watched;
   return *all;
 }
-static size_t used;
+
+mt_emulated_access::mt_emulated_access()
+{
+  std::lock_guard<std::mutex> guard(lock);
+  if (at_work++ > 0) return;
+  for (const auto &a : allocations()) ASAN_UNPOISON_MEMORY_REGION(a.first, a.second);
+}
+
+mt_emulated_access::~mt_emulated_access()
+{
+  std::lock_guard<std::mutex> guard(lock);
+  if (--at_work > 0) return;
+  for (const auto &a : allocations()) ASAN_POISON_MEMORY_REGION(a.first, a.second);
+}
 
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total)
 {
@@ -339,6 +372,7 @@ cudaError_t mt_emulate_malloc(void **memory, size_t bytes)
   if (used > total || bytes > total - used || posix_memalign(memory, 256, bytes) != 0)
     return failed(cudaErrorMemoryAllocation);
   memset(*memory, UNWRITTEN, bytes);
+  if (at_work == 0) ASAN_POISON_MEMORY_REGION(*memory, bytes);
   allocations()[(const char *)*memory] = bytes;
   used += bytes;
   return cudaSuccess;
@@ -351,6 +385,7 @@ cudaError_t cudaFree(void *memory)
   auto found = allocations().find((const char *)memory);
   if (found == allocations().end()) return failed(cudaErrorInvalidDevicePointer);
   used -= found->second;
+  ASAN_UNPOISON_MEMORY_REGION(memory, found->second);
   allocations().erase(found);
   free(memory);
   return cudaSuccess;
@@ -417,6 +452,7 @@ static bool copy_fits(const void *to, size_t to_bytes, const void *from,
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
 {
   if (!copy_fits(to, bytes, from, bytes, kind)) return failed(cudaErrorInvalidValue);
+  mt_emulated_access access;
   if (bytes > 0) memmove(to, from, bytes);
   return cudaSuccess;
 }
@@ -435,6 +471,7 @@ cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t fro
       !copy_fits(to, to_pitch * (height - 1) + width, from,
                  from_pitch * (height - 1) + width, kind))
     return failed(cudaErrorInvalidValue);
+  mt_emulated_access access;
   for (size_t i = 0; i < height; i++)
     memmove((char *)to + i * to_pitch, (const char *)from + i * from_pitch, width);
   return cudaSuccess;
@@ -450,6 +487,7 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from,
 cudaError_t cudaMemset(void *memory, int byte, size_t bytes)
 {
   if (!fits(memory, bytes, true)) return failed(cudaErrorInvalidValue);
+  mt_emulated_access access;
   if (bytes > 0) memset(memory, byte, bytes);
   return cudaSuccess;
 }
@@ -465,6 +503,7 @@ cudaError_t cudaMemset2DAsync(void *memory, size_t pitch, int byte, size_t width
   if (width == 0 || height == 0) return cudaSuccess;
   if (!fits(memory, pitch * (height - 1) + width, true))
     return failed(cudaErrorInvalidValue);
+  mt_emulated_access access;
   for (size_t i = 0; i < height; i++) memset((char *)memory + i * pitch, byte, width);
   return cudaSuccess;
 }
