@@ -22,7 +22,6 @@ static mt_status umap_fingerprint(const mt_run *run, mt_fingerprint *out)
   mt_hash *hash = mt_hash_begin();
   MT_REQUIRE(hash != NULL, MT_ERR_MEMORY, "no memory");
   mt_hash_text(hash, "umap 2");
-  mt_hash_text(hash, run->backend->name);
   MT_TRY(mt_store_hash(run->out, "knn.h5", hash));
   MT_TRY(mt_parameters_hash(run->parameters, "umap", NULL, hash));
 done:
