@@ -111,6 +111,7 @@ PROGRAM_TESTS += hostile_paths
 PROGRAM_TESTS += hostile_corpus
 PROGRAM_TESTS += hostile_sizes
 PROGRAM_TESTS += same_bits
+PROGRAM_TESTS += same_bits_gpu
 PROGRAM_TESTS += bench_gpu
 # what they call: tests/NAME.c
 TEST_TOOLS = h5same h5set check_planted
