@@ -92,6 +92,7 @@ static void ask_versions(mt_backend_versions *out)
 
 extern "C" {
 extern const mt_cuda_library mt_cuda __attribute__((visibility("default")));
-const mt_cuda_library mt_cuda = {MT_CUDA_INTERFACE, MT_VERSION, mt_gpu_find,
-                                 open_backend, ask_versions};
+const mt_cuda_library mt_cuda = {MT_CUDA_INTERFACE, (int)sizeof(mt_backend),
+                                 MT_VERSION,        mt_gpu_find,
+                                 open_backend,      ask_versions};
 }

@@ -158,9 +158,12 @@ void mt_backend_ask_versions(bool load, mt_backend_versions *versions_out);
 
 /* What metatopics-cuda.so offers: its one symbol, mt_cuda. The program refuses one
  * of another version or interface. */
-enum { MT_CUDA_INTERFACE = 1 }; /* raised when this struct, or mt_backend, changes */
+enum {
+  MT_CUDA_INTERFACE = 2
+}; /* raised when this struct or a function's contract changes */
 typedef struct mt_cuda_library {
   int interface;
+  int table;           /* bytes of an mt_backend */
   const char *version; /* of metatopics */
   /* why_out: filled when there are none */
   void (*devices)(mt_devices *devices_out, char *why_out, size_t why_size);

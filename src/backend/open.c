@@ -66,6 +66,7 @@ static bool load_from(const char *path, mt_reason *why)
     return explain(why, UNUSABLE, "%s cannot be loaded: %s", path, dlerror());
   const mt_cuda_library *found = dlsym(handle, "mt_cuda");
   if (found != NULL && found->interface == MT_CUDA_INTERFACE &&
+      found->table == (int)sizeof(mt_backend) &&
       strcmp(found->version, MT_VERSION) == 0) {
     library = found;
     return true;
@@ -74,9 +75,10 @@ static bool load_from(const char *path, mt_reason *why)
     explain(why, UNUSABLE, "%s is no CUDA backend of metatopics", path);
   else
     explain(why, UNUSABLE,
-            "%s is of metatopics %s (interface %d), this program is %s (interface %d): "
-            "take both from the same build",
-            path, found->version, found->interface, MT_VERSION, MT_CUDA_INTERFACE);
+            "%s is of metatopics %s (interface %d.%d), this program is %s (interface "
+            "%d.%d): take both from the same build",
+            path, found->version, found->interface, found->table, MT_VERSION,
+            MT_CUDA_INTERFACE, (int)sizeof(mt_backend));
   dlclose(handle);
   return false;
 }
