@@ -2,6 +2,7 @@
  * Nearest neighbours: a backend against the brute force in double. */
 #include "backend.h"
 
+#include "../cuda/knn_sizes.h"
 #include "backend/cpu_knn.h"
 #include "base/hash.h"
 #include "base/memory.h"
@@ -11,6 +12,7 @@
 #include "store/folder.h"
 #include "store/store.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
@@ -70,16 +72,31 @@ static void copy_row(data *out, int64_t from, int64_t to)
          (size_t)out->d * sizeof(float));
 }
 
-/* Of this rank's rows; the sizes are the CPU's to choose. */
-static mt_status search(mt_metric metric, int64_t k, const mt_rows *rows,
-                        const mt_cpu_knn_sizes *sizes, int64_t *indices,
-                        float *distances, mt_cpu_knn_cost *cost)
+/* The blocks of both backends. */
+typedef struct sizes {
+  mt_cpu_knn_sizes cpu;
+  mt_gpu_knn_sizes gpu;
+} sizes;
+
+static const sizes usual = {{0, 0, 0}, {0}};
+
+/* The CUDA backend's search with sizes, from the shared object that the table is from. */
+static mt_gpu_knn_search *gpu_search(void)
 {
-  if (mt_test_on_gpus())
-    return mt_test_backend->knn(mt_test_backend, &mt_test_world, metric, k, rows,
-                                indices, distances);
-  return mt_cpu_knn_sized(&mt_test_world, metric, k, rows, sizes, indices, distances,
-                          cost);
+  Dl_info from;
+  union { /* ISO C has no other way from one to the other */
+    mt_status (*of_table)(mt_backend *, const mt_comm *, mt_metric, int64_t,
+                          const mt_rows *, int64_t *, float *);
+    mt_gpu_knn_search *sized;
+    void *address;
+  } found = {.of_table = mt_test_backend->knn};
+  assert_true(dladdr(found.address, &from) != 0);
+  void *library = dlopen(from.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+  assert_non_null(library);
+  found.address = dlsym(library, "mt_gpu_knn_sized");
+  assert_non_null(found.address);
+  dlclose(library); /* it stays: the backend holds it */
+  return found.sized;
 }
 
 /* The result of this rank's rows for given sizes and threads. */
@@ -87,9 +104,21 @@ typedef struct found {
   int64_t local, k, *indices;
   float *distances;
   mt_cpu_knn_cost cost;
+  mt_gpu_knn_cost gpu_cost;
 } found;
 
-static found find(const data *in, mt_metric metric, int64_t k, mt_cpu_knn_sizes sizes,
+/* Of this rank's rows, in memory that is there. */
+static mt_status search(mt_metric metric, const mt_rows *rows, const sizes *some,
+                        found *f)
+{
+  if (mt_test_on_gpus())
+    return gpu_search()(mt_test_backend, &mt_test_world, metric, f->k, rows, &some->gpu,
+                        f->indices, f->distances, &f->gpu_cost);
+  return mt_cpu_knn_sized(&mt_test_world, metric, f->k, rows, &some->cpu, f->indices,
+                          f->distances, &f->cost);
+}
+
+static found find(const data *in, mt_metric metric, int64_t k, const sizes *some,
                   int threads)
 {
   found f = {.k = k};
@@ -100,8 +129,7 @@ static found find(const data *in, mt_metric metric, int64_t k, mt_cpu_knn_sizes 
   assert_int_equal(mt_memory_new(f.local * k, 4, "distances", (void **)&f.distances),
                    MT_OK);
   omp_set_num_threads(threads);
-  assert_int_equal(search(metric, k, &rows, &sizes, f.indices, f.distances, &f.cost),
-                   MT_OK);
+  assert_int_equal(search(metric, &rows, some, &f), MT_OK);
   return f;
 }
 
@@ -143,8 +171,12 @@ static void look_up(const data *in, mt_metric metric, int64_t k, int64_t *indice
 /* All metrics, some k, sizes and threads: the same as the reference, to the bit. */
 static void check_all(const data *in)
 {
-  static const mt_cpu_knn_sizes sizes[] = {
-      {0, 0, 3}, {17, 9, 2}, {64, 37, 64}, {31, 64, 1}};
+  static const sizes some[] = {
+      {{0, 0, 3}, {0}},
+      {{17, 9, 2}, {.tile = 12, .keep = 1, .room = 1, .again = 60, .panel = 64}},
+      {{64, 37, 64}, {.tile = 37, .keep = 19, .room = 64, .again = 20, .stream = 23}},
+      {{31, 64, 1},
+       {.tile = 64, .again = 52, .panel = 128, .stream = 40, .piece = 31}}};
   static const int64_t some_k[] = {1, 14, 2, 50};
   int64_t *indices = NULL, wide = in->n > 50 ? 50 : in->n - 1;
   int threads = mt_test_world.size <= 2 ? 2 : 1; /* waiting threads spin */
@@ -156,7 +188,7 @@ static void check_all(const data *in)
     look_up(in, metric, wide, indices, distances);
     for (int i = 0; i < 4; i++) {
       int64_t k = some_k[i] < wide ? some_k[i] : wide;
-      found f = find(in, metric, k, sizes[i], i == 0 ? threads : 1);
+      found f = find(in, metric, k, &some[i], i == 0 ? threads : 1);
       compare(in, metric, &f, wide, indices, distances);
       forget(&f);
     }
@@ -246,7 +278,7 @@ static void test_zero_rows(void **state)
   for (int64_t i = 0; i < in.n; i += 3)
     memset(in.rows + i * in.d, 0, (size_t)in.d * sizeof(float));
   check_all(&in);
-  found f = find(&in, MT_METRIC_COSINE, 59, (mt_cpu_knn_sizes){0, 0, 0}, 1);
+  found f = find(&in, MT_METRIC_COSINE, 59, &usual, 1);
   int64_t first = mt_part_first(in.n, mt_test_world.size, mt_test_world.rank);
   for (int64_t i = 0; i < f.local; i++)
     for (int64_t m = 0; m < 59; m++) {
@@ -301,7 +333,7 @@ static void test_scikit_learn(void **state)
   int64_t first = mt_part_first(n, mt_test_world.size, mt_test_world.rank);
   for (int metric = 0; metric < 3; metric++) {
     char name[32];
-    found f = find(&in, metric, k, (mt_cpu_knn_sizes){0, 0, 0}, 1);
+    found f = find(&in, metric, k, &usual, 1);
     assert_int_equal(fscanf(file, "%31s", name), 1);
     assert_string_equal(name, mt_metric_name(metric));
     for (int64_t m = -first * k; m < (n - first) * k; m++) {
@@ -324,7 +356,6 @@ static void test_scikit_learn(void **state)
 static void test_cost(void **state)
 {
   (void)state;
-  if (mt_test_on_gpus()) skip();
   enum { K = 5 };
   data in;
   new_data(&in, "cost", 400, 50);
@@ -332,11 +363,46 @@ static void test_cost(void **state)
     fill_topics(&in, kind == 3 ? 2 : 1, kind == 0 ? 0.5f : 1e-2f);
     for (int64_t i = 0; kind == 2 && i < in.n; i++) copy_row(&in, 0, i);
     for (int metric = 0; metric < 3; metric++) {
-      found f = find(&in, metric, K, (mt_cpu_knn_sizes){0, 0, 0}, 1);
-      assert_in_range(f.cost.exact, f.local * K, 2 * f.local * K * mt_test_world.size);
+      found f = find(&in, metric, K, &usual, 1);
+      if (!mt_test_on_gpus())
+        assert_in_range(f.cost.exact, f.local * K,
+                        2 * f.local * K * mt_test_world.size);
+      else if (kind < 2) /* of equal rows all candidates are computed */
+        assert_in_range(f.gpu_cost.exact, f.local * K, 4 * f.local * K);
       forget(&f);
     }
   }
+  free(in.rows);
+}
+
+/* What the GPUs' search falls back on, when products of halves do not tell rows apart and
+ * lists are short: all of it is needed here, and each time the neighbours are the nearest. */
+static void test_again(void **state)
+{
+  (void)state;
+  enum { K = 5 };
+  static const sizes some[] = {
+      {{0, 0, 0}, {.keep = 8, .room = 64, .again = 200}},
+      {{0, 0, 0}, {.keep = 8, .room = 64, .again = 40, .stream = 50}},
+      {{0, 0, 0}, {.keep = 8, .room = 64, .again = 9, .piece = 60, .stream = 50}}};
+  if (!mt_test_on_gpus()) skip();
+  data in;
+  new_data(&in, "again", 150, 90);
+  int64_t indices[150 * K], reached[3] = {0};
+  double distances[150 * K];
+  for (int i = 0; i < 3; i++) {
+    fill_topics(&in, 1, i < 2 ? 1e-3f : 1e-12f);
+    for (int64_t t = 0; t < in.d; t++) in.rows[7 * in.d + t] *= 1.5f;
+    look_up(&in, MT_METRIC_EUCLIDEAN, K, indices, distances);
+    found f = find(&in, MT_METRIC_EUCLIDEAN, K, &some[i], 1);
+    compare(&in, MT_METRIC_EUCLIDEAN, &f, K, indices, distances);
+    reached[0] += f.gpu_cost.again;
+    reached[1] += f.gpu_cost.with_double;
+    reached[2] += f.gpu_cost.brute;
+    forget(&f);
+  }
+  assert_int_equal(mt_sum_i64(&mt_test_world, 3, reached), MT_OK);
+  for (int i = 0; i < 3; i++) assert_true(reached[i] > 0);
   free(in.rows);
 }
 
@@ -348,7 +414,7 @@ static void test_same_bits(void **state)
   data in;
   new_data(&in, "same bits", 97, 33);
   for (int64_t i = 0; i < in.n * in.d; i++) in.rows[i] = floorf(8.0f * uniform(i, 5));
-  found f = find(&in, MT_METRIC_EUCLIDEAN, 9, (mt_cpu_knn_sizes){0, 0, 0}, 1);
+  found f = find(&in, MT_METRIC_EUCLIDEAN, 9, &usual, 1);
   size_t bytes[16];
   int64_t all[97 * 9],
       first = mt_part_first(in.n, mt_test_world.size, mt_test_world.rank);
@@ -381,9 +447,10 @@ static void test_bad_rows(void **state)
 {
   (void)state;
   static const float bad[] = {NAN, INFINITY, -INFINITY, -1e-30f};
-  mt_cpu_knn_sizes sizes = {0, 3, 0};
+  static const sizes some[] = {{{0, 3, 0}, {0}}, {{0, 5, 0}, {.stream = 7}}};
   int64_t indices[25 * 2];
   float distances[25 * 2];
+  found f = {.k = 2, .indices = indices, .distances = distances};
   int errors = silence();
   for (int b = 0; b < 4; b++)
     for (int64_t where = 0; where < 25; where += 12) {
@@ -393,17 +460,16 @@ static void test_bad_rows(void **state)
       in.rows[where * in.d + where % in.d] = bad[b];
       mt_rows rows = mt_rows_memory(in.n, in.d, in.rows);
       for (int metric = 0; metric < 3; metric++)
-        assert_int_equal(search(metric, 2, &rows, &sizes, indices, distances, NULL),
+        assert_int_equal(search(metric, &rows, &some[b % 2], &f),
                          b < 3 || metric == MT_METRIC_HELLINGER ? MT_ERR_INPUT : MT_OK);
       free(in.rows);
     }
   data in;
   new_data(&in, "k", 3, 2);
   mt_rows rows = mt_rows_memory(in.n, in.d, in.rows);
-  for (int64_t k = 0; k < 5; k++)
-    assert_int_equal(
-        search(MT_METRIC_COSINE, k, &rows, &sizes, indices, distances, NULL),
-        k == 1 || k == 2 ? MT_OK : MT_ERR_ARG);
+  for (f.k = 0; f.k < 5; f.k++)
+    assert_int_equal(search(MT_METRIC_COSINE, &rows, &usual, &f),
+                     f.k == 1 || f.k == 2 ? MT_OK : MT_ERR_ARG);
   free(in.rows);
   restore(errors);
 }
@@ -420,11 +486,12 @@ static void test_read_error(void **state)
 {
   (void)state;
   mt_rows rows = {.n = 20, .d = 3, .read = fail_to_read};
-  mt_cpu_knn_sizes sizes = {4, 3, 2};
+  static const sizes some[] = {{{4, 3, 2}, {0}}, {{3, 4, 2}, {.stream = 3}}};
   int64_t indices[20 * 2];
   float distances[20 * 2];
-  assert_int_equal(search(MT_METRIC_COSINE, 2, &rows, &sizes, indices, distances, NULL),
-                   MT_ERR_IO);
+  found f = {.k = 2, .indices = indices, .distances = distances};
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(search(MT_METRIC_COSINE, &rows, &some[i], &f), MT_ERR_IO);
 }
 
 /* ---- the stage ------------------------------------------------------------------------- */
@@ -507,7 +574,7 @@ static mt_status run_stage(const mt_run *run, const char *path)
 static void test_stage(void **state)
 {
   (void)state;
-  static const int64_t sizes[] = {0, 1, 2, 5, 40};
+  static const int64_t some_n[] = {0, 1, 2, 5, 40};
   char folder[64] = "/tmp/mt-knn-XXXXXX", path[128], command[128];
   int errors = silence(); /* warnings that there are fewer rows than neighbours */
   if (mt_test_world.rank == 0) assert_non_null(mkdtemp(folder));
@@ -518,7 +585,7 @@ static void test_stage(void **state)
   mt_run run = {.parameters = &parameters, .out = folder, .backend = mt_test_backend};
   data in;
   for (int s = 0; s < 5; s++) {
-    new_data(&in, "stored", sizes[s], 33);
+    new_data(&in, "stored", some_n[s], 33);
     fill_topics(&in, 4, 0.5f);
     parameters.knn.metric = (mt_metric)(s % 3);
     write_topics(folder, &in);
@@ -543,19 +610,13 @@ static void test_stage(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_metrics),
-    cmocka_unit_test(test_scikit_learn),
-    cmocka_unit_test(test_cost),
-    cmocka_unit_test(test_small),
-    cmocka_unit_test(test_topics),
-    cmocka_unit_test(test_near_identical),
-    cmocka_unit_test(test_far_from_origin),
-    cmocka_unit_test(test_duplicates),
-    cmocka_unit_test(test_zero_rows),
-    cmocka_unit_test(test_same_bits),
-    cmocka_unit_test(test_bad_rows),
-    cmocka_unit_test(test_read_error),
-    cmocka_unit_test(test_stage),
+    cmocka_unit_test(test_metrics),        cmocka_unit_test(test_scikit_learn),
+    cmocka_unit_test(test_cost),           cmocka_unit_test(test_again),
+    cmocka_unit_test(test_small),          cmocka_unit_test(test_topics),
+    cmocka_unit_test(test_near_identical), cmocka_unit_test(test_far_from_origin),
+    cmocka_unit_test(test_duplicates),     cmocka_unit_test(test_zero_rows),
+    cmocka_unit_test(test_same_bits),      cmocka_unit_test(test_bad_rows),
+    cmocka_unit_test(test_read_error),     cmocka_unit_test(test_stage),
 };
 
 MT_TEST_BACKEND_MAIN(tests)
