@@ -97,7 +97,7 @@ static mt_status search_streamed(mt_bench *b, void *any, mt_bench_row *row,
 static mt_status note_cost(mt_bench *b, const knn_job *job, mt_bench_row *row)
 {
   int64_t sums[5] = {job->cost.exact, job->cost.again, job->cost.with_double,
-                     job->cost.brute, job->cost.streamed_bytes};
+                     job->cost.brute, job->cost.streamed};
   MT_PASS(mt_sum_i64(b->team, 5, sums));
   mt_bench_note(
       row,
