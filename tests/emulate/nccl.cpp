@@ -9,11 +9,20 @@ static const size_t most = (size_t)1 << 28; /* bytes of a message */
 struct mt_emulated_nccl {
   MPI_Comm mpi;
   int rank, size;
+  ncclResult_t state;
 };
+
+/* Is that what MT_EMULATED_NCCL asks for? */
+static bool is_broken(const char *how)
+{
+  const char *asked = getenv("MT_EMULATED_NCCL");
+  return asked != nullptr && strcmp(asked, how) == 0;
+}
 
 /* What ncclGroupStart and ncclGroupEnd hold together. */
 static struct {
   int depth;
+  ncclComm_t comm; /* of the last operation */
   mt_emulated_access *access;
   std::vector<MPI_Request> requests;
 } group;
@@ -26,6 +35,8 @@ ncclResult_t ncclGetVersion(int *version)
 
 const char *ncclGetErrorString(ncclResult_t code)
 {
+  if (code == ncclRemoteError)
+    return "remote process exited or there was a network error";
   return code == ncclSuccess ? "no error" : "wrong use of the emulated NCCL";
 }
 
@@ -50,6 +61,10 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
 {
   int me, root;
   std::vector<int> ranks(size);
+  if (is_broken("alone")) {
+    *comm = new mt_emulated_nccl{MPI_COMM_NULL, rank, size, ncclInProgress};
+    return ncclInProgress;
+  }
   MPI_Group world, team;
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   memcpy(&root, id.internal, sizeof root);
@@ -71,7 +86,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
              MPI_STATUS_IGNORE);
   }
   MPI_Wait(&request, MPI_STATUS_IGNORE);
-  ncclComm_t made = new mt_emulated_nccl{MPI_COMM_NULL, rank, size};
+  ncclComm_t made = new mt_emulated_nccl{MPI_COMM_NULL, rank, size, ncclSuccess};
   MPI_Comm_group(MPI_COMM_WORLD, &world);
   MPI_Group_incl(world, size, ranks.data(), &team);
   MPI_Comm_create_group(MPI_COMM_WORLD, team, TAG_SETUP, &made->mpi);
@@ -81,9 +96,9 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t *state)
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 {
-  *state = ncclSuccess;
+  *state = comm->state;
   return ncclSuccess;
 }
 
@@ -115,6 +130,11 @@ ncclResult_t ncclGroupEnd(void)
 {
   if (--group.depth > 0) return ncclSuccess;
   if (group.depth < 0) return ncclInvalidUsage;
+  if (is_broken("stuck") || is_broken("failed")) {
+    if (group.comm != nullptr)
+      group.comm->state = is_broken("stuck") ? ncclInProgress : ncclRemoteError;
+    return ncclInProgress;
+  }
   MPI_Waitall((int)group.requests.size(), group.requests.data(), MPI_STATUSES_IGNORE);
   group.requests.clear();
   delete group.access;
@@ -133,6 +153,7 @@ ncclResult_t ncclSend(const void *send, size_t count, ncclDataType_t type, int p
 {
   if (group.depth == 0 || peer < 0 || peer >= comm->size) return ncclInvalidUsage;
   size_t bytes = bytes_of(type, count);
+  group.comm = comm;
   for (size_t at = 0; at < bytes; at += most) {
     group.requests.push_back(MPI_REQUEST_NULL);
     MPI_Isend((const char *)send + at, (int)(bytes - at < most ? bytes - at : most),
@@ -146,6 +167,7 @@ ncclResult_t ncclRecv(void *recv, size_t count, ncclDataType_t type, int peer,
 {
   if (group.depth == 0 || peer < 0 || peer >= comm->size) return ncclInvalidUsage;
   size_t bytes = bytes_of(type, count);
+  group.comm = comm;
   for (size_t at = 0; at < bytes; at += most) {
     group.requests.push_back(MPI_REQUEST_NULL);
     MPI_Irecv((char *)recv + at, (int)(bytes - at < most ? bytes - at : most), MPI_BYTE,
@@ -159,6 +181,7 @@ ncclResult_t ncclAllGather(const void *send, void *recv, size_t count,
 {
   mt_emulated_access access;
   size_t bytes = bytes_of(type, count);
+  group.comm = comm;
   char *mine = (char *)recv + (size_t)comm->rank * bytes;
   if (bytes > most) return ncclInvalidArgument;
   if (mine != send) memmove(mine, send, bytes);
@@ -172,6 +195,7 @@ ncclResult_t ncclAllReduce(const void *send, void *recv, size_t count,
 {
   mt_emulated_access access;
   if (type == ncclInt8 || count > most) return ncclInvalidArgument;
+  group.comm = comm;
   MPI_Allreduce(send == recv ? MPI_IN_PLACE : send, recv, (int)count,
                 type == ncclInt64 ? MPI_INT64_T : MPI_UINT64_T,
                 op == ncclSum   ? MPI_SUM

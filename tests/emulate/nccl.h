@@ -1,5 +1,7 @@
 /* NCCL as far as cuda/exchange.cu uses it, over MPI and host memory (emulate.h): every rank
- * is a GPU. Operations are done when ncclGroupEnd returns. */
+ * is a GPU. Operations are done when ncclGroupEnd returns.
+ * Environment  MT_EMULATED_NCCL: alone (no GPU finds the others), stuck (no operation ends), or
+ *              failed (a peer is lost in the first operation) */
 #ifndef MT_EMULATE_NCCL_H
 #define MT_EMULATE_NCCL_H
 #include <cuda_runtime.h>
@@ -14,6 +16,7 @@ typedef enum ncclResult_t {
   ncclSuccess = 0,
   ncclInvalidArgument = 4,
   ncclInvalidUsage = 5,
+  ncclRemoteError = 6,
   ncclInProgress = 7
 } ncclResult_t;
 typedef enum ncclDataType_t { ncclInt8, ncclInt64, ncclUint64 } ncclDataType_t;
