@@ -63,7 +63,10 @@ static void settle_sizes(mt_knn_search *s)
   sizes->room = power_of_2(between(sizes->keep + 32, sizes->room, 16384));
   if (sizes->again <= 0) sizes->again = 2048;
   sizes->again = between(s->k, sizes->again, 8192);
-  if (sizes->panel <= 0) sizes->panel = 4096;
+  if (sizes->panel <= 0) { /* as equal as can be */
+    int64_t panels = (s->padded + 8191) / 8192;
+    sizes->panel = (s->padded + panels - 1) / panels;
+  }
   if (sizes->fine <= 0) sizes->fine = 1024;
   sizes->panel = (sizes->panel + 63) / 64 * 64;
   sizes->fine = (sizes->fine + 63) / 64 * 64;
@@ -129,7 +132,7 @@ static mt_status settle_plan(const mt_knn_search *s, bool given, int64_t free_by
   if (given || (forced <= 0 && raw + always + s->widest * own + ring <= free_bytes))
     return MT_OK; /* given rows have to fit */
   out->resident = false;
-  out->block = between(1, forced > 0 ? forced : ((int64_t)1 << 28) / row, s->n);
+  out->block = between(1, forced > 0 ? forced : ((int64_t)1 << 27) / row, s->n);
   int64_t feed = out->block * 2 * row, left = free_bytes - always - feed;
   out->queries = out->block;
   ring = bytes_of_ring(s, false);

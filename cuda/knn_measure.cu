@@ -6,36 +6,37 @@ enum { LANES = MT_METRIC_LANES, THREADS = 256, UNROLL = 8 };
 
 /* ---- one distance: LANES threads, metric.h's sums --------------------------------------------- */
 
-template <int METRIC>
-static __device__ double distance_of(int64_t d, const float *x, double x_scale,
-                                     const float *y, double y_scale, int lane)
+/* This lane's part of the squares of z - y over many columns, added to sum in order. */
+template <int METRIC, class X>
+static __device__ __forceinline__ double
+add_squares(int64_t many, X z, const float *y, double y_scale, int lane, double sum)
 {
   const mt_metric metric = (mt_metric)METRIC;
-  double sum = 0.0;
   int64_t t = lane;
-  for (; t + (UNROLL - 1) * LANES < d; t += UNROLL * LANES) {
-    float a[UNROLL], b[UNROLL];
+  for (; t + (UNROLL - 1) * LANES < many; t += UNROLL * LANES) {
+    float value[UNROLL];
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++) value[u] = y[t + u * LANES];
 #pragma unroll
     for (int u = 0; u < UNROLL; u++) {
-      a[u] = x[t + u * LANES];
-      b[u] = y[t + u * LANES];
-    }
-#pragma unroll
-    for (int u = 0; u < UNROLL; u++) {
-      double off = mt_metric_coordinate(metric, x_scale, a[u]) -
-                   mt_metric_coordinate(metric, y_scale, b[u]);
+      double off = z[t + u * LANES] - mt_metric_coordinate(metric, y_scale, value[u]);
       sum += off * off;
     }
   }
-  for (; t < d; t += LANES) {
-    double off = mt_metric_coordinate(metric, x_scale, x[t]) -
-                 mt_metric_coordinate(metric, y_scale, y[t]);
+  for (; t < many; t += LANES) {
+    double off = z[t] - mt_metric_coordinate(metric, y_scale, y[t]);
     sum += off * off;
   }
+  return sum;
+}
+
+/* As mt_metric_add_lanes, of LANES neighbouring threads. */
+static __device__ __forceinline__ double add_lanes(double sum)
+{
   unsigned group = 0xffu << (threadIdx.x % 32 / LANES * LANES);
-  for (int apart = LANES / 2; apart > 0; apart /= 2) /* as mt_metric_add_lanes */
+  for (int apart = LANES / 2; apart > 0; apart /= 2)
     sum += __shfl_xor_sync(group, sum, apart, LANES);
-  return mt_metric_distance(metric, x_scale, y_scale, sum);
+  return sum;
 }
 
 /* Rows that are at hand: [first, first + count) of all. */
@@ -44,29 +45,52 @@ typedef struct hand {
   int64_t first, count;
 } hand;
 
+/* A block for each row: its coordinates lie in shared memory in double, CHUNK at a time, and
+ * LANES threads work on each of its pairs, ABREAST at a time. */
+enum { CHUNK = 1024, ABREAST = 24 };
+
 template <int METRIC>
-static __global__ void measure_kernel(int64_t count, int64_t d, int64_t first, hand x,
-                                      hand y, const double *scale, const uint32_t *row,
-                                      const uint32_t *column, double *distance)
+static __global__ void measure_kernel(int64_t d, int64_t own, hand x, hand y,
+                                      const double *scale, const int64_t *first,
+                                      const uint32_t *row, const uint32_t *column,
+                                      double *distance)
 {
-  int64_t pair = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LANES;
+  __shared__ double z[CHUNK];
+  const mt_metric metric = (mt_metric)METRIC;
+  int64_t from = first[blockIdx.x], to = first[blockIdx.x + 1];
   int lane = (int)threadIdx.x % LANES;
-  if (pair >= count) return;
-  int64_t i = first + row[pair] - x.first, j = (int64_t)column[pair] - y.first;
-  if (i < 0 || i >= x.count || j < 0 || j >= y.count) return;
-  double found = distance_of<METRIC>(d, x.rows + i * d, scale[x.first + i],
-                                     y.rows + j * d, scale[y.first + j], lane);
-  if (lane == 0) distance[pair] = found;
+  if (from == to) return;
+  int64_t i = own + row[from] - x.first;
+  if (i < 0 || i >= x.count) return;
+  double x_scale = scale[x.first + i];
+  for (; from < to; from += ABREAST) {
+    int64_t pair = from + threadIdx.x / LANES, j = -1;
+    if (pair < to) j = (int64_t)column[pair] - y.first;
+    bool here = j >= 0 && j < y.count;
+    if (!__syncthreads_or(here)) continue;
+    const float *at = y.rows + (here ? j : 0) * d;
+    double y_scale = scale[y.first + (here ? j : 0)], sum = 0.0;
+    for (int64_t start = 0; start < d; start += CHUNK) {
+      int many = d - start < CHUNK ? (int)(d - start) : CHUNK;
+      for (int t = (int)threadIdx.x; t < many; t += ABREAST * LANES)
+        z[t] = mt_metric_coordinate(metric, x_scale, x.rows[i * d + start + t]);
+      __syncthreads();
+      if (here) sum = add_squares<METRIC>(many, z, at + start, y_scale, lane, sum);
+      __syncthreads();
+    }
+    sum = add_lanes(sum);
+    if (here && lane == 0)
+      distance[pair] = mt_metric_distance(metric, x_scale, y_scale, sum);
+  }
 }
 
 static mt_status measure_at_hand(mt_knn_search *s, mt_knn_pairs *p, hand x, hand y)
 {
-  unsigned blocks = (unsigned)((p->count * LANES + THREADS - 1) / THREADS);
-  if (p->count == 0 || x.count == 0) return MT_OK;
-#define MEASURE(metric)                                                         \
-  MT_LAUNCH(s->gpu, measure_kernel<metric>, blocks, THREADS, 0, p->count, s->d, \
-            s->first, x, y, s->scale.data, p->row.data, p->column.data,         \
-            p->distance.data)
+  if (p->count == 0 || x.count == 0 || y.count == 0) return MT_OK;
+#define MEASURE(metric)                                                           \
+  MT_LAUNCH(s->gpu, measure_kernel<metric>, (unsigned)p->rows, ABREAST *LANES, 0, \
+            s->d, s->first, x, y, s->scale.data, p->first.data, p->row.data,      \
+            p->column.data, p->distance.data)
   switch (s->bound.metric) {
   case MT_METRIC_COSINE:
     return MEASURE(MT_METRIC_COSINE);
@@ -108,6 +132,7 @@ mt_status mt_knn_measure(mt_knn_search *s, mt_knn_pairs *pairs)
 static mt_status new_pairs(mt_knn_search *s, int64_t rows,
                            const mt_array<int64_t> &counts, mt_knn_pairs *out)
 {
+  out->rows = rows;
   MT_PASS(out->first.make(s->gpu, rows + 1, "numbers of pairs"));
   MT_PASS(mt_gpu_scan<int64_t>(s->gpu, rows, counts.data, out->first.data));
   MT_PASS(mt_to_host(s->gpu, 1, out->first.data + rows, &out->count));
@@ -119,7 +144,7 @@ static mt_status new_pairs(mt_knn_search *s, int64_t rows,
 typedef struct candidates {
   mt_knn_bound bound;
   int64_t k, room, first; /* first: number of row 0 over all rows */
-  const uint64_t *keys;
+  const uint64_t *keys, *limit;
   const uint32_t *count;
   const double *scale;
   const float *half, *reach, *error; /* of all rows */
@@ -140,19 +165,33 @@ static __device__ void bounds_of(const candidates &c, int64_t i, uint64_t key,
     *high = fmax(*high, mt_knn_length(&c.bound, 1.0)); /* its distance is 1 */
 }
 
+/* Is all that row i has left out further than a zoomed length? */
+static __device__ bool proves(const candidates &c, int64_t i, double length)
+{
+  int64_t self = c.first + i;
+  if (c.limit[i] == MT_KNN_OPEN) return true; /* nothing was left out */
+  mt_knn_within w =
+      mt_knn_near(&c.bound, length, c.reach[self], c.error[self], c.half[self]);
+  double left = 2.0 * ((double)mt_knn_key_value(c.limit[i]) - w.blur);
+  return c.bound.ratio < 0.5 && left > 0.0 &&
+         sqrt(left) * (1.0 - 1e-12) - c.error[self] - w.error > length;
+}
+
 /* Those of row i whose lower bound is not above k upper bounds; to row and column, if not
- * NULL. Returns how many. */
+ * NULL. Returns how many. A row that will have to be searched again, to all appearance, is
+ * content with k. */
 static __device__ int64_t pick_pairs(const candidates &c, int64_t i, uint32_t *row,
                                      uint32_t *column)
 {
   const uint64_t *keys = c.keys + i * c.room;
   int64_t listed = c.count[i], picked = 0;
-  double most = 0.0, low, high;
+  double most = 0.0, low = 0.0, high;
   if (c.scale[c.first + i] == 0.0) return 0; /* known without */
   for (int64_t p = 0; p < listed && p < c.k; p++) {
     bounds_of(c, i, keys[p], &low, &high);
     most = fmax(most, high);
   }
+  if (!proves(c, i, low) && listed > c.k) listed = c.k;
   for (int64_t p = 0; p < listed; p++) {
     bounds_of(c, i, keys[p], &low, &high);
     if (low > most) continue;
@@ -165,12 +204,27 @@ static __device__ int64_t pick_pairs(const candidates &c, int64_t i, uint32_t *r
   return picked;
 }
 
+static candidates candidates_of(const mt_knn_search *s)
+{
+  candidates c;
+  c.bound = s->bound;
+  c.k = s->k;
+  c.room = s->sizes.room;
+  c.first = s->first;
+  c.keys = s->own.keys.data;
+  c.limit = s->own.limit.data;
+  c.count = s->own.count.data;
+  c.scale = s->scale.data;
+  c.half = s->half.data;
+  c.reach = s->reach.data;
+  c.error = s->error.data;
+  return c;
+}
+
 mt_status mt_knn_plan_pairs(mt_knn_search *s, mt_knn_pairs *out)
 {
   mt_array<int64_t> counts;
-  candidates c = {
-      s->bound,          s->k,          s->sizes.room, s->first,      s->own.keys.data,
-      s->own.count.data, s->scale.data, s->half.data,  s->reach.data, s->error.data};
+  candidates c = candidates_of(s);
   MT_PASS(counts.make(s->gpu, s->local, "numbers of pairs"));
   int64_t *picked = counts.data;
   MT_PASS(mt_gpu_each(s->gpu, s->local, [=] __device__(int64_t i) {
@@ -329,26 +383,27 @@ mt_status mt_knn_unproven(mt_knn_search *s, mt_array<uint32_t> *rows_out,
   mt_array<uint8_t> flags;
   MT_PASS(flags.make(s->gpu, s->local, "flags"));
   MT_PASS(rows_out->make(s->gpu, s->local, "rows to search again"));
-  mt_knn_bound bound = s->bound;
-  const double *kth = s->kth.data, *scale = s->scale.data + s->first;
-  const float *half = s->half.data + s->first, *reach = s->reach.data + s->first;
-  const float *error = s->error.data + s->first;
-  const uint64_t *limit = s->own.limit.data;
+  candidates c = candidates_of(s);
+  const double *kth = s->kth.data;
   uint8_t *flag = flags.data;
   MT_PASS(mt_gpu_each(s->gpu, s->local, [=] __device__(int64_t i) {
-    flag[i] = 0;
-    if (limit[i] == MT_KNN_OPEN || scale[i] == 0.0) return; /* nothing was left out */
-    double length = mt_knn_length(&bound, kth[i]);
-    mt_knn_within w = mt_knn_near(&bound, length, reach[i], error[i], half[i]);
-    double left = 2.0 * ((double)mt_knn_key_value(limit[i]) - w.blur);
-    bool proven = bound.ratio < 0.5 && left > 0.0 &&
-                  sqrt(left) * (1.0 - 1e-12) - error[i] - w.error > length;
-    flag[i] = !proven;
+    flag[i] =
+        c.scale[c.first + i] != 0.0 && !proves(c, i, mt_knn_length(&c.bound, kth[i]));
   }));
   return mt_gpu_select(s->gpu, s->local, flags.data, rows_out->data, count_out);
 }
 
 /* ---- all distances of a few rows ------------------------------------------------------------------- */
+
+/* A row's coordinates, computed as they are asked for. */
+template <int METRIC> struct coordinates {
+  const float *x;
+  double scale;
+  __device__ double operator[](int64_t t) const
+  {
+    return mt_metric_coordinate((mt_metric)METRIC, scale, x[t]);
+  }
+};
 
 template <int METRIC>
 static __global__ void brute_kernel(int64_t rows, const uint32_t *pick, int64_t own,
@@ -360,8 +415,11 @@ static __global__ void brute_kernel(int64_t rows, const uint32_t *pick, int64_t 
   int lane = (int)threadIdx.x % LANES;
   if (pair >= rows * y.count) return;
   int64_t q = pair / y.count, j = pair % y.count, i = own + pick[q];
-  double found = distance_of<METRIC>(d, x + q * d, scale[i], y.rows + j * d,
-                                     scale[y.first + j], lane);
+  double y_scale = scale[y.first + j];
+  coordinates<METRIC> z = {x + q * d, scale[i]};
+  double sum = add_squares<METRIC>(d, z, y.rows + j * d, y_scale, lane, 0.0);
+  double found =
+      mt_metric_distance((mt_metric)METRIC, z.scale, y_scale, add_lanes(sum));
   if (lane != 0) return;
   bool self = i == y.first + j;
   bits[q * n + y.first + j] =

@@ -229,7 +229,7 @@ mt_status mt_knn_filter(mt_knn_search *s, const T *product, int64_t stride,
 
 /* Pairs whose distances are to be computed, by row. */
 typedef struct mt_knn_pairs {
-  int64_t count;
+  int64_t rows, count;
   mt_array<uint32_t> row;    /* (count) number within the local rows */
   mt_array<uint32_t> column; /* (count) number over all rows */
   mt_array<double> distance; /* (count) */

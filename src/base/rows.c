@@ -2,6 +2,15 @@
 
 #include <string.h>
 
+/* Large blocks by all threads: one alone reaches a fraction of the memory's speed. */
+static void copy_rows(int64_t count, size_t row_bytes, const char *from, char *to)
+{
+  const size_t large = (size_t)1 << 24;
+#pragma omp parallel for schedule(static) if (row_bytes * (size_t)count > large)
+  for (int64_t i = 0; i < count; i++)
+    memcpy(to + (size_t)i * row_bytes, from + (size_t)i * row_bytes, row_bytes);
+}
+
 static mt_status read_memory(const mt_rows *rows, int64_t first, int64_t count,
                              float *out)
 {
@@ -10,7 +19,8 @@ static mt_status read_memory(const mt_rows *rows, int64_t first, int64_t count,
                    (long long)(first + count), (long long)rows->n);
   const float *matrix = rows->source;
   if (count * rows->d > 0)
-    memcpy(out, matrix + first * rows->d, (size_t)(count * rows->d) * sizeof *out);
+    copy_rows(count, (size_t)rows->d * sizeof *out,
+              (const char *)(matrix + first * rows->d), (char *)out);
   return MT_OK;
 }
 
