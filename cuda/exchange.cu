@@ -55,9 +55,8 @@ static void give_up(mt_exchange *x, const char *format, ...)
   va_end(arguments);
   const char *what = x->n > 0 ? x->marks[x->first].what : "no operation";
   mt_fail(MT_ERR_LIBRARY,
-          "NCCL, %s, GPU %d of %d (%s, %s): %s; the job ends, run it again to go on "
-          "from the "
-          "last whole file",
+          "NCCL, %s, GPU %d of %d (%s, %s): %s; the job ends, run it again to go "
+          "on from the last whole file",
           what, x->team.rank, x->team.size, x->peers[x->team.rank].host, x->id, cause);
   alarm(10); /* kills this process, should one of the next two wait as well */
   if (x->nccl != nullptr) ncclCommAbort(x->nccl);

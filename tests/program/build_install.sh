@@ -1,4 +1,5 @@
 # make install, staged and not, and make uninstall.
+# SECONDS 900
 . tests/program/lib.sh
 install_args=(BUILD="$BUILD" prefix=/opt/mt DESTDIR="$tmp/stage")
 make -s install "${install_args[@]}" >/dev/null
