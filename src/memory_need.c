@@ -101,13 +101,13 @@ static int64_t knn_device_bytes(const mt_sizes *s)
 static int64_t umap_device_bytes(const mt_sizes *s, const mt_parameters *p)
 {
   int64_t rows = share(s->topics, s->team), d = p->umap.n_components;
-  return 150 * rows * p->knn.n_neighbors + s->topics * (8 * d + 3 * 8 * (d + 12));
+  return 60 * rows * p->knn.n_neighbors + s->topics * (8 * d + 8 * (d + 12));
 }
 
 /* Points in the tree's order, its boxes, the rounds' edges. */
 static int64_t hdbscan_device_bytes(const mt_sizes *s, const mt_umap_options *umap)
 {
-  return s->topics * (10 * umap->n_components + 120);
+  return s->topics * (10 * umap->n_components + 160);
 }
 
 void mt_device_memory_need(const mt_sizes *sizes, const mt_parameters *parameters,
