@@ -304,22 +304,42 @@ mt_status mt_record_write(mt_record *record, mt_status outcome)
   return record_save(record, json_integer(mt_exit_code(outcome)));
 }
 
+/* Of one stage: MiB of the rank, or of the GPU, that took most. */
+static double peak_of(const json_t *stage, const char *key)
+{
+  return json_number_value(json_object_get(stage, key)) / 1048576.0;
+}
+
+static bool on_gpus(const json_t *stages)
+{
+  size_t i;
+  json_t *stage;
+  json_array_foreach(stages, i, stage)
+  {
+    if (peak_of(stage, "gpu_peak_memory_bytes") > 0.0) return true;
+  }
+  return false;
+}
+
 void mt_record_print_stages(const json_t *stages, FILE *out)
 {
   size_t i;
   json_t *stage;
   double total = 0.0;
-  fprintf(out, "%-8s %12s %10s %12s %6s  %s\n", "stage", "rows", "seconds",
-          "memory MiB", "CPU %", "");
+  bool gpus = on_gpus(stages);
+  fprintf(out, "%-8s %12s %10s %12s %s%6s  %s\n", "stage", "rows", "seconds",
+          "memory MiB", gpus ? "   GPU MiB " : "", "CPU %", "");
   json_array_foreach(stages, i, stage)
   {
     const char *name = json_string_value(json_object_get(stage, "name"));
     bool kept = json_is_true(json_object_get(stage, "kept"));
     double seconds = json_number_value(json_object_get(stage, "seconds"));
     if (!kept) total += seconds;
-    fprintf(out, "%-8s %12lld %10.2f %12.0f %6.0f  %s\n", name != NULL ? name : "?",
+    fprintf(out, "%-8s %12lld %10.2f %12.0f ", name != NULL ? name : "?",
             (long long)json_integer_value(json_object_get(stage, "rows")), seconds,
-            json_number_value(json_object_get(stage, "peak_memory_bytes")) / 1048576.0,
+            peak_of(stage, "peak_memory_bytes"));
+    if (gpus) fprintf(out, "%10.0f ", peak_of(stage, "gpu_peak_memory_bytes"));
+    fprintf(out, "%6.0f  %s\n",
             100.0 * json_number_value(json_object_get(stage, "cpu_efficiency")),
             kept ? "kept from an earlier run" : "");
   }

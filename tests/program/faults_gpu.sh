@@ -99,7 +99,7 @@ expect_output 'umap: .* epochs'
 grep -q "\"n_epochs\": $epochs" "$tmp/unlike/run.json" || fail "the team's figures are lost"
 expect_same "$tmp/whole" "$tmp/unlike"
 expect_status 0 "$metatopics" show "$tmp/unlike"
-expect_output 'backend cuda' "^GPUs: $gpus; .* rank 1 on " '^CUDA .*; NCCL '
+expect_output 'backend cuda' 'GPU MiB' "^GPUs: $gpus; .* rank 1 on " '^CUDA .*; NCCL '
 expect_status 0 mpi 3 "$metatopics" check "$deck"
 expect_output 'by the CUDA backend on the ranks that own a GPU'
 expect_status 0 "$metatopics" --version
