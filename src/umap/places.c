@@ -8,10 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-  MOST_PARTS = 8192
-}; /* whose affinities are kept, count^2 doubles over all ranks */
-
 /* The parts' centroids and their affinities; rows are spread as mt_part_first(count). */
 typedef struct {
   int64_t count, d, first, own;
@@ -247,7 +243,7 @@ mt_status mt_umap_place_parts(const mt_comm *comm, const mt_umap_options *option
     place_on_axes(count, options->n_components, places_out);
     return MT_OK;
   }
-  if (count > MOST_PARTS) {
+  if (count > MT_UMAP_MOST_PARTS) {
     if (comm->rank == 0)
       mt_warn("the graph falls into %lld parts: they start at random places (raise "
               "knn.n_neighbors or umap.set_op_mix_ratio to join them)",

@@ -263,10 +263,13 @@ done:
   return status;
 }
 
-/* How far a part may spread: half way to the next place. */
+/* How far a part may spread: half way to the next place; on average if they are random ones
+ * in a box of side 2. */
 static double reach_of(const mt_parts *parts, int64_t dims, int64_t p)
 {
   double nearest = INFINITY;
+  if (parts->count > MT_UMAP_MOST_PARTS)
+    return pow((double)parts->count, -1.0 / (double)dims);
   for (int64_t q = 0; q < parts->count; q++) {
     double sum = 0.0;
     for (int64_t c = 0; c < dims; c++) {

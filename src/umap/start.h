@@ -90,6 +90,9 @@ mt_status mt_umap_spectral(const mt_comm *comm, const mt_umap_options *options,
                            mt_metric metric, const mt_spectral_graph *graph,
                            const mt_rows *rows, double *layout_out);
 
+/* Parts whose affinities are kept, count^2 doubles over all ranks; more go to random places. */
+enum { MT_UMAP_MOST_PARTS = 8192 };
+
 /* Places (count, dims) of the parts of a graph; labels as mt_graph_components. Collective. */
 mt_status mt_umap_place_parts(const mt_comm *comm, const mt_umap_options *options,
                               mt_metric metric, const mt_rows *rows, int64_t count,
