@@ -10,136 +10,179 @@ extern "C" {
 
 /* ---- vectors in device memory ------------------------------------------------------------- */
 
-/* What an operator's context is: the normalised adjacency of a part, this GPU's rows. */
-struct part_matrix {
+/* What an operator's context is: the normalised adjacency of the graph's parts, this GPU's
+ * rows. */
+struct adjacency {
   mt_gpu *gpu = nullptr;
-  int64_t first = 0, own = 0;
-  mt_array<int64_t> indptr;
-  mt_array<int32_t> columns;
-  mt_array<double> values, known;
-  std::vector<int64_t> firsts; /* (size + 1) rows; their bytes when they are gathered */
-  mt_array<double> small;      /* a small matrix */
+  const mt_gpu_graph *graph = nullptr;
+  mt_array<double> values;   /* of the graph's edges */
+  mt_array<double> known;    /* (n) */
+  mt_array<int32_t> part_of; /* (n) mt_eigen_parts */
+  mt_array<int64_t> members, first;
+  mt_array<double> small;       /* matrices of the parts */
+  mt_array<uint8_t> flags;      /* of the parts */
+  mt_array<mt_eigen_step> plan; /* of the parts, step by step */
   int64_t n_products = 0;
 };
 
-static part_matrix *matrix_of(const mt_operator *op)
+static adjacency *adjacency_of(const mt_operator *op)
 {
-  return (part_matrix *)const_cast<void *>(op->context);
+  return (adjacency *)const_cast<void *>(op->context);
+}
+
+/* `count` elements to an array that grows as it must. */
+template <class T>
+static mt_status copy_up(mt_gpu *gpu, int64_t count, const T *from, const char *what,
+                         mt_array<T> *to)
+{
+  if (to->count < count) MT_PASS(to->make(gpu, count, what));
+  return mt_to_device(gpu, count, from, to->data);
 }
 
 static mt_status take(const mt_operator *op, int64_t count, double **out)
 {
   void *memory = nullptr;
-  MT_PASS(mt_gpu_take(matrix_of(op)->gpu, count * (int64_t)sizeof(double), "vectors",
+  MT_PASS(mt_gpu_take(adjacency_of(op)->gpu, count * (int64_t)sizeof(double), "vectors",
                       &memory));
   *out = (double *)memory;
+  MT_CUDA(cudaMemsetAsync(memory, 0, (size_t)count * sizeof(double),
+                          adjacency_of(op)->gpu->stream));
   return MT_OK;
 }
 
 static void give(const mt_operator *op, int64_t count, double *x)
 {
-  mt_gpu_give(matrix_of(op)->gpu, count * (int64_t)sizeof(double), x);
+  mt_gpu_give(adjacency_of(op)->gpu, count * (int64_t)sizeof(double), x);
 }
 
-static mt_status randomize(const mt_operator *op, int64_t m, int64_t first,
-                           uint32_t seed, uint32_t step, double *x)
+static mt_status randomize(const mt_operator *op, int64_t m, const int64_t *from,
+                           uint32_t seed, const uint32_t *draws, double *x)
 {
-  const int64_t columns = m - first;
-  return mt_gpu_each(matrix_of(op)->gpu, op->n * columns, [=] __device__(int64_t at) {
-    int64_t to = at / columns * m + first + at % columns;
-    x[to] = mt_eigen_random(seed, step, to);
+  adjacency *a = adjacency_of(op);
+  const int64_t parts = op->parts->count;
+  mt_array<int64_t> froms;
+  mt_array<uint32_t> steps;
+  MT_PASS(copy_up(a->gpu, parts, from, "columns to draw", &froms));
+  MT_PASS(copy_up(a->gpu, parts, draws, "draws", &steps));
+  const int64_t *members = a->members.data, *first = a->first.data;
+  const int32_t *part_of = a->part_of.data;
+  const int64_t *begin = froms.data;
+  const uint32_t *step = steps.data;
+  return mt_gpu_each(a->gpu, op->parts->first[parts] * m, [=] __device__(int64_t at) {
+    const int64_t member = at / m, c = at % m, row = members[member];
+    const int32_t p = part_of[row];
+    if (c >= begin[p])
+      x[row * m + c] = mt_eigen_random(seed, step[p], (member - first[p]) * m + c);
   });
 }
 
 /* M: m if it is known when compiling, or 0. A thread for each row and column: those of a row
- * read the same edge, and neighbours of the same vector row. */
+ * read the same edge, and neighbours of the same row of vectors. */
 template <int M>
-static mt_status multiply_rows(part_matrix *a, int64_t m_given, double scale,
-                               double shift, double back, const double *x, double *y)
+static mt_status run_step(adjacency *a, int64_t m_given, const mt_eigen_step *step,
+                          const double *x, double *y)
 {
-  const int64_t *indptr = a->indptr.data, first = a->first;
-  const int32_t *columns = a->columns.data;
+  const int64_t *indptr = a->graph->indptr.data, first = a->graph->first;
+  const int32_t *columns = a->graph->indices.data, *part_of = a->part_of.data;
   const double *values = a->values.data;
-  return mt_gpu_each(a->gpu, a->own * m_given, [=] __device__(int64_t at) {
+  return mt_gpu_each(a->gpu, a->graph->local * m_given, [=] __device__(int64_t at) {
     const int64_t m = M > 0 ? M : m_given;
-    const int64_t i = at / m, c = at % m, end = indptr[i + 1];
+    const int64_t i = at / m, c = at % m;
+    const int32_t p = part_of[first + i];
+    if (p < 0 || step[p].scale == 0.0) return;
+    const int64_t end = indptr[i + 1], to = (first + i) * m + c;
     double sum = 0.0;
 #pragma unroll 4
     for (int64_t e = indptr[i]; e < end; e++)
       sum += __ldcs(values + e) * x[__ldcs(columns + e) * m + c];
-    const int64_t to = (first + i) * m + c;
-    y[to] = mt_eigen_combine(sum, x[to], scale, shift, back, back == 0.0 ? 0.0 : y[to]);
+    y[to] = mt_eigen_combine(step + p, sum, x[to], step[p].back == 0.0 ? 0.0 : y[to]);
   });
 }
 
-static mt_status multiply(const mt_comm *comm, const mt_operator *op, int64_t m,
-                          double scale, double shift, double back, const double *x,
-                          double *, double *y)
+static mt_status run_steps(const mt_comm *comm, const mt_operator *op, int64_t m,
+                           int64_t n_steps, const mt_eigen_step *steps, double *x,
+                           double *, double *y)
 {
-  part_matrix *a = matrix_of(op);
-  std::vector<int64_t> bytes(a->firsts);
-  for (int64_t &first : bytes) first *= m * (int64_t)sizeof(double);
-  a->n_products++;
-  MT_PASS(m == 4 ? multiply_rows<4>(a, m, scale, shift, back, x, y)
-                 : multiply_rows<0>(a, m, scale, shift, back, x, y));
-  return mt_gpu_allgather_blocks(a->gpu, comm, bytes.data(), y);
+  adjacency *a = adjacency_of(op);
+  const int64_t parts = op->parts->count;
+  a->n_products += n_steps;
+  MT_PASS(mt_agree(comm, copy_up(a->gpu, n_steps * parts, steps, "steps", &a->plan)));
+  for (int64_t s = 0; s < n_steps; s++) {
+    const mt_eigen_step *step = a->plan.data + s * parts;
+    double *from = s % 2 == 0 ? x : y, *to = s % 2 == 0 ? y : x;
+    MT_PASS(m == 4 ? run_step<4>(a, m, step, from, to)
+                   : run_step<0>(a, m, step, from, to));
+    MT_PASS(
+        mt_gpu_allgather_rows(a->gpu, comm, op->n, m * (int64_t)sizeof(double), to));
+  }
+  return MT_OK;
 }
 
-static mt_status products(const mt_operator *op, int64_t first, int64_t count,
-                          int64_t p, int64_t q, const double *x, const double *y,
-                          double *out)
+static mt_status products(const mt_operator *op, int64_t count,
+                          const mt_eigen_rows *rows, int64_t p, int64_t q,
+                          const double *x, const double *y, double *out)
 {
-  part_matrix *a = matrix_of(op);
-  const int64_t n = op->n;
+  adjacency *a = adjacency_of(op);
+  mt_array<mt_eigen_rows> stretches;
   mt_array<double> sums;
+  MT_PASS(copy_up(a->gpu, count, rows, "stretches of rows", &stretches));
   MT_PASS(sums.make(a->gpu, count * p * q, "sums"));
+  const mt_eigen_rows *stretch = stretches.data;
+  const int64_t *members = a->members.data;
   double *sum_out = sums.data;
   MT_PASS(mt_gpu_each(a->gpu, count * p * q, [=] __device__(int64_t at) {
-    const int64_t block = first + at / (p * q), left = at % (p * q) / q, right = at % q,
-                  begin = block * MT_EIGEN_BLOCK;
-    const int64_t whole = MT_EIGEN_BLOCK, rows = n - begin < whole ? n - begin : whole;
-    const double *from = x + begin * p + left, *with = y + begin * q + right;
+    const mt_eigen_rows own = stretch[at / (p * q)];
+    const int64_t left = at % (p * q) / q, right = at % q, *row = members + own.first;
     double sum = 0.0;
 #pragma unroll 8
-    for (int64_t i = 0; i < rows; i++) sum += from[i * p] * with[i * q];
+    for (int64_t i = 0; i < own.rows; i++)
+      sum += x[row[i] * p + left] * y[row[i] * q + right];
     sum_out[at] = sum;
   }));
   return mt_to_host(a->gpu, count * p * q, sums.data, out);
 }
 
-/* t (rows, m) to the device. */
-static mt_status copy_small(part_matrix *a, int64_t count, const double *t)
+static mt_status transform(const mt_operator *op, int64_t m, const uint8_t *flags,
+                           const double *t, const double *x, double *y)
 {
-  if (a->small.count < count) MT_PASS(a->small.make(a->gpu, count, "a small matrix"));
-  return mt_to_device(a->gpu, count, t, a->small.data);
-}
-
-static mt_status transform(const mt_operator *op, int64_t m, const double *t,
-                           const double *x, double *y)
-{
-  part_matrix *a = matrix_of(op);
-  MT_PASS(copy_small(a, m * m, t));
+  adjacency *a = adjacency_of(op);
+  const int64_t parts = op->parts->count;
+  MT_PASS(copy_up(a->gpu, parts * m * m, t, "small matrices", &a->small));
+  MT_PASS(copy_up(a->gpu, parts, flags, "flags", &a->flags));
   const double *small = a->small.data;
+  const uint8_t *flag = a->flags.data;
+  const int32_t *part_of = a->part_of.data;
   return mt_gpu_each(a->gpu, op->n * m, [=] __device__(int64_t at) {
-    y[at] = mt_eigen_dot(m, x + at / m * m, small + at % m, m);
+    const int64_t i = at / m, c = at % m;
+    const int32_t p = part_of[i];
+    y[at] = p >= 0 && flag[p] ? mt_eigen_dot(m, x + i * m, small + p * m * m + c, m)
+                              : x[at];
   });
 }
 
-static mt_status subtract(const mt_operator *op, int64_t p, int64_t m, const double *x,
-                          const double *t, double *y)
+static mt_status subtract(const mt_operator *op, int64_t p, int64_t m,
+                          const uint8_t *flags, const double *x, const double *t,
+                          double *y)
 {
-  part_matrix *a = matrix_of(op);
-  MT_PASS(copy_small(a, p * m, t));
+  adjacency *a = adjacency_of(op);
+  const int64_t parts = op->parts->count;
+  MT_PASS(copy_up(a->gpu, parts * p * m, t, "small matrices", &a->small));
+  MT_PASS(copy_up(a->gpu, parts, flags, "flags", &a->flags));
   const double *small = a->small.data;
+  const uint8_t *flag = a->flags.data;
+  const int32_t *part_of = a->part_of.data;
   return mt_gpu_each(a->gpu, op->n * m, [=] __device__(int64_t at) {
-    y[at] -= mt_eigen_dot(p, x + at / m * p, small + at % m, m);
+    const int64_t i = at / m, c = at % m;
+    const int32_t part = part_of[i];
+    if (part >= 0 && flag[part])
+      y[at] -= mt_eigen_dot(p, x + i * p, small + part * p * m + c, m);
   });
 }
 
 static mt_status fetch(const mt_operator *op, int64_t m, int64_t k, const double *x,
                        double *out)
 {
-  part_matrix *a = matrix_of(op);
+  adjacency *a = adjacency_of(op);
   mt_array<double> chosen;
   MT_PASS(chosen.make(a->gpu, op->n * k, "eigenvectors"));
   double *to = chosen.data;
@@ -148,7 +191,7 @@ static mt_status fetch(const mt_operator *op, int64_t m, int64_t k, const double
   return mt_to_host(a->gpu, op->n * k, chosen.data, out);
 }
 
-static const mt_vectors on_device = {take,     give,      randomize, multiply,
+static const mt_vectors on_device = {take,     give,      randomize, run_steps,
                                      products, transform, subtract,  fetch};
 
 /* ---- the graph ---------------------------------------------------------------------------- */
@@ -159,7 +202,6 @@ struct start_graph {
   const mt_gpu_graph *graph = nullptr;
   mt_gpu_umap_cost *cost = nullptr;
   mt_array<double> degrees; /* (n) */
-  mt_array<int32_t> place;  /* (n) a vertex' index in its part, once asked for */
   mt_graph host = {};       /* for small parts, once asked for */
   ~start_graph()
   {
@@ -214,90 +256,59 @@ static mt_status degrees(const mt_comm *comm, const mt_spectral_graph *source,
   return mt_agree(comm, mt_to_host(g->gpu, source->n, g->degrees.data, degrees_out));
 }
 
-/* ---- a part ------------------------------------------------------------------------------- */
+/* ---- the parts ---------------------------------------------------------------------------- */
 
-static mt_status copy_places(start_graph *g, const mt_parts *parts)
+static mt_status fill_values(start_graph *g, adjacency *a)
 {
-  mt_array<int64_t> wide;
-  const int64_t n = g->graph->n;
-  if (g->place.data != nullptr) return MT_OK;
-  MT_PASS(g->place.make(g->gpu, n, "places in the parts"));
-  MT_PASS(wide.make(g->gpu, n, "places in the parts"));
-  MT_PASS(mt_to_device(g->gpu, n, parts->place, wide.data));
-  const int64_t *in = wide.data;
-  int32_t *out = g->place.data;
-  return mt_gpu_each(g->gpu, n, [=] __device__(int64_t i) { out[i] = (int32_t)in[i]; });
-}
-
-/* rows: this GPU's members of the part, as rows of the graph. */
-static mt_status fill_matrix(start_graph *g, const int64_t *rows, part_matrix *a)
-{
-  mt_array<int32_t> counts;
   const int64_t *indptr = g->graph->indptr.data, first = g->graph->first;
-  const int32_t *indices = g->graph->indices.data, *place = g->place.data;
+  const int32_t *indices = g->graph->indices.data;
   const float *weights = g->graph->weights.data;
   const double *degree = g->degrees.data;
-  int64_t edges = 0;
-  MT_PASS(counts.make(a->gpu, a->own, "edges of each row"));
-  MT_PASS(a->indptr.make(a->gpu, a->own + 1, "rows of a part"));
-  int32_t *count = counts.data;
-  MT_PASS(mt_gpu_each(a->gpu, a->own, [=] __device__(int64_t i) {
-    int64_t row = rows[i] - first;
-    count[i] = (int32_t)(indptr[row + 1] - indptr[row]);
-  }));
-  MT_PASS(mt_gpu_scan(a->gpu, a->own, counts.data, a->indptr.data));
-  MT_PASS(mt_to_host(a->gpu, 1, a->indptr.data + a->own, &edges));
-  MT_PASS(a->columns.make(a->gpu, edges, "edges of a part"));
-  MT_PASS(a->values.make(a->gpu, edges, "the adjacency of a part"));
-  const int64_t *begin = a->indptr.data;
-  int32_t *columns = a->columns.data;
+  MT_PASS(a->values.make(a->gpu, g->graph->edges, "the adjacency"));
   double *values = a->values.data;
-  return mt_gpu_each(a->gpu, a->own, [=] __device__(int64_t i) {
-    const int64_t vertex = rows[i], from = indptr[vertex - first] - begin[i];
-    for (int64_t e = begin[i]; e < begin[i + 1]; e++) {
-      const int32_t other = indices[from + e];
-      columns[e] = place[other];
-      values[e] = mt_umap_adjacency(weights[from + e], degree[vertex], degree[other]);
-    }
+  return mt_gpu_each(a->gpu, g->graph->local, [=] __device__(int64_t i) {
+    for (int64_t e = indptr[i]; e < indptr[i + 1]; e++)
+      values[e] = mt_umap_adjacency(weights[e], degree[first + i], degree[indices[e]]);
   });
 }
 
-static mt_status make_matrix(start_graph *g, const mt_parts *parts, const mt_part *part,
-                             part_matrix *a)
+static mt_status make_adjacency(start_graph *g, const mt_eigen_parts *parts,
+                                const double *known, adjacency *a)
 {
-  mt_array<int64_t> rows;
-  MT_PASS(copy_places(g, parts));
-  MT_PASS(rows.make(a->gpu, a->own, "vertices of a part"));
-  MT_PASS(mt_to_device(a->gpu, a->own, part->members + a->first, rows.data));
-  MT_PASS(a->known.make(a->gpu, part->count, "the known eigenvector"));
-  MT_PASS(mt_to_device(a->gpu, part->count, part->known, a->known.data));
-  return fill_matrix(g, rows.data, a);
+  const int64_t n = g->graph->n;
+  a->gpu = g->gpu;
+  a->graph = g->graph;
+  MT_PASS(copy_up(a->gpu, n, parts->part_of, "parts", &a->part_of));
+  MT_PASS(copy_up(a->gpu, n, known, "known eigenvectors", &a->known));
+  MT_PASS(copy_up(a->gpu, parts->count + 1, parts->first, "parts", &a->first));
+  MT_PASS(copy_up(a->gpu, parts->first[parts->count], parts->members,
+                  "vertices of the parts", &a->members));
+  return fill_values(g, a);
 }
 
 static mt_status solve(const mt_comm *comm, const mt_spectral_graph *source,
-                       const mt_parts *parts, const mt_part *part, int64_t k,
-                       double tolerance, uint32_t seed, double *vectors_out,
-                       double *residual_out)
+                       const mt_eigen_parts *parts, const double *, const double *known,
+                       int64_t k, double tolerance, uint32_t seed, double *values_out,
+                       double *vectors_out, double *residuals_out)
 {
   start_graph *g = graph_of(source);
-  part_matrix a;
-  std::vector<double> values((size_t)k);
+  adjacency a;
   mt_operator op = {};
-  a.gpu = g->gpu;
-  a.firsts.assign(part->firsts, part->firsts + comm->size + 1);
-  a.first = part->firsts[comm->rank];
-  a.own = part->firsts[comm->rank + 1] - a.first;
-  MT_PASS(mt_agree(comm, make_matrix(g, parts, part, &a)));
-  op.n = part->count;
-  op.firsts = part->firsts;
+  std::vector<int64_t> firsts((size_t)comm->size + 1);
+  for (int r = 0; r <= comm->size; r++)
+    firsts[(size_t)r] = mt_part_first(source->n, comm->size, r);
+  double begun = mt_seconds();
+  MT_PASS(mt_agree(comm, make_adjacency(g, parts, known, &a)));
+  op.n = source->n;
+  op.firsts = firsts.data();
   op.low = -1.0;
   op.high = 1.0;
   op.known = a.known.data;
   op.context = &a;
+  op.parts = parts;
   op.vectors = &on_device;
-  double begun = mt_seconds();
-  mt_status status = mt_eigen_largest(comm, &op, k, tolerance, seed, values.data(),
-                                      vectors_out, residual_out);
+  mt_status status = mt_eigen_largest(comm, &op, k, tolerance, seed, values_out,
+                                      vectors_out, residuals_out);
   g->cost->products += mt_seconds() - begun;
   g->cost->n_products += a.n_products;
   return status;

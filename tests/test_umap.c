@@ -505,8 +505,9 @@ static void solve_dense(int n, double *a, double *values)
 }
 
 static mt_status apply_dense(const mt_comm *comm, const mt_operator *op, int64_t m,
-                             const double *x, double *y)
+                             const mt_eigen_step *step, const double *x, double *y)
 {
+  (void)step;
   const double *a = op->context;
   int64_t first = op->firsts[comm->rank], own = op->firsts[comm->rank + 1] - first;
   memset(y, 0, (size_t)(own * m) * sizeof *y);

@@ -153,8 +153,9 @@ done:
 
 /* y = Xc Xc^T x. */
 static mt_status apply_rows(const mt_comm *comm, const mt_operator *op, int64_t m,
-                            const double *x, double *y)
+                            const mt_eigen_step *step, const double *x, double *y)
 {
+  (void)step;
   mt_status status = MT_OK;
   const mt_pca *pca = op->context;
   int64_t size = pca->rows->d * m, *sums = NULL;

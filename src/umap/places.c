@@ -167,10 +167,11 @@ done:
 }
 
 static mt_status apply_affinity(const mt_comm *comm, const mt_operator *op, int64_t m,
-                                const double *x, double *y)
+                                const mt_eigen_step *step, const double *x, double *y)
 {
   const mt_map_of_parts *map = op->context;
   (void)comm;
+  (void)step;
 #pragma omp parallel for schedule(static)
   for (int64_t p = 0; p < map->own; p++) {
     double *out = y + p * m;

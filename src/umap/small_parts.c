@@ -118,7 +118,9 @@ static mt_status solve_part(const mt_parts *parts, const mt_small_rows *all, int
   MT_NEW(known, count);
   MT_NEW(values, k);
   fill_matrix(parts, all, p, a);
-  mt_umap_first_vector(count, parts->members + parts->first[p], parts->degrees, known);
+  double divisor = mt_umap_part_degree(parts, p);
+  for (int64_t i = 0; i < count; i++)
+    known[i] = sqrt(parts->degrees[parts->members[parts->first[p] + i]] / divisor);
   MT_TRY(mt_eigen_dense(count, k, -1.0, known, a, values, vectors));
 done:
   free(a);

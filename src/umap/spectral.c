@@ -12,12 +12,12 @@
 
 static const double accuracy = 1e-6; /* of the eigenvectors: their residual */
 
-/* The normalised adjacency of one part, this rank's rows. */
+/* The normalised adjacency of the parts, this rank's rows. */
 typedef struct {
-  int64_t own;
-  int64_t *indptr, *columns;
-  double *values;
-} mt_part_matrix;
+  const mt_graph *graph;
+  const mt_eigen_parts *parts;
+  double *values; /* of the graph's edges */
+} mt_adjacency;
 
 static void parts_destroy(mt_parts *parts)
 {
@@ -84,83 +84,65 @@ static mt_status host_degrees(const mt_comm *comm, const mt_spectral_graph *sour
   return mt_allgather_rows(comm, graph->n, sizeof *degrees_out, degrees_out);
 }
 
-static mt_status apply_part(const mt_comm *comm, const mt_operator *op, int64_t m,
-                            const double *x, double *y)
+static mt_status apply_adjacency(const mt_comm *comm, const mt_operator *op, int64_t m,
+                                 const mt_eigen_step *step, const double *x, double *y)
 {
-  const mt_part_matrix *a = op->context;
+  const mt_adjacency *a = op->context;
+  const mt_graph *graph = a->graph;
   (void)comm;
 #pragma omp parallel for schedule(dynamic, 64)
-  for (int64_t i = 0; i < a->own; i++) {
+  for (int64_t i = 0; i < graph->local; i++) {
+    int32_t p = a->parts->part_of[graph->first + i];
     double *out = y + i * m;
+    if (p < 0 || step[p].scale == 0.0) continue;
     memset(out, 0, (size_t)m * sizeof *out);
-    for (int64_t e = a->indptr[i]; e < a->indptr[i + 1]; e++) {
-      const double *from = x + a->columns[e] * m, value = a->values[e];
+    for (int64_t e = graph->indptr[i]; e < graph->indptr[i + 1]; e++) {
+      const double *from = x + graph->indices[e] * m, value = a->values[e];
       for (int64_t c = 0; c < m; c++) out[c] += value * from[c];
     }
   }
   return MT_OK;
 }
 
-static void part_matrix_destroy(mt_part_matrix *a)
+static void fill_values(const double *degrees, const mt_adjacency *a)
 {
-  free(a->indptr);
-  free(a->columns);
-  free(a->values);
-}
-
-/* own: this rank's members of the part. */
-static mt_status part_matrix_create(const mt_graph *graph, const mt_parts *parts,
-                                    const int64_t *own, mt_part_matrix *a)
-{
-  mt_status status = MT_OK;
-  int64_t edges = 0, at = 0;
-  for (int64_t i = 0; i < a->own; i++) {
-    int64_t row = own[i] - graph->first;
-    edges += graph->indptr[row + 1] - graph->indptr[row];
-  }
-  MT_NEW(a->indptr, a->own + 1);
-  MT_NEW(a->columns, edges);
-  MT_NEW(a->values, edges);
-  for (int64_t i = 0; i < a->own; i++) {
-    int64_t row = own[i] - graph->first;
-    for (int64_t e = graph->indptr[row]; e < graph->indptr[row + 1]; e++, at++) {
-      int64_t other = graph->indices[e];
-      a->columns[at] = parts->place[other];
-      a->values[at] = mt_umap_adjacency(graph->weights[e], parts->degrees[own[i]],
-                                        parts->degrees[other]);
-    }
-    a->indptr[i + 1] = at;
-  }
-done:
-  return status;
+  const mt_graph *graph = a->graph;
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < graph->local; i++)
+    for (int64_t e = graph->indptr[i]; e < graph->indptr[i + 1]; e++)
+      a->values[e] = mt_umap_adjacency(graph->weights[e], degrees[graph->first + i],
+                                       degrees[graph->indices[e]]);
 }
 
 static mt_status host_solve(const mt_comm *comm, const mt_spectral_graph *source,
-                            const mt_parts *parts, const mt_part *part, int64_t k,
-                            double tolerance, uint32_t seed, double *vectors_out,
-                            double *residual_out)
+                            const mt_eigen_parts *parts, const double *degrees,
+                            const double *known, int64_t k, double tolerance,
+                            uint32_t seed, double *values_out, double *vectors_out,
+                            double *residuals_out)
 {
   mt_status status = MT_OK;
-  mt_part_matrix matrix = {.own =
-                               part->firsts[comm->rank + 1] - part->firsts[comm->rank]};
-  mt_operator op = {.n = part->count,
-                    .firsts = part->firsts,
+  mt_adjacency a = {.graph = source->context, .parts = parts};
+  int64_t *firsts = NULL;
+  MT_TRY(mt_agree(comm, mt_memory_new(comm->size + 1, sizeof *firsts, "rows of ranks",
+                                      (void **)&firsts)));
+  MT_TRY(mt_agree(comm, mt_memory_new(a.graph->indptr[a.graph->local], sizeof *a.values,
+                                      "the adjacency", (void **)&a.values)));
+  for (int r = 0; r <= comm->size; r++)
+    firsts[r] = mt_part_first(source->n, comm->size, r);
+  fill_values(degrees, &a);
+  mt_operator op = {.n = source->n,
+                    .firsts = firsts,
                     .low = -1.0,
                     .high = 1.0,
-                    .known = part->known,
-                    .context = &matrix,
-                    .apply = apply_part};
-  double *values = NULL;
-
-  MT_TRY(mt_agree(comm, mt_memory_new(k, sizeof *values, "values", (void **)&values)));
-  MT_TRY(mt_agree(comm, part_matrix_create(source->context, parts,
-                                           part->members + part->firsts[comm->rank],
-                                           &matrix)));
-  MT_TRY(mt_eigen_largest(comm, &op, k, tolerance, seed, values, vectors_out,
-                          residual_out));
+                    .known = known,
+                    .context = &a,
+                    .parts = parts,
+                    .apply = apply_adjacency};
+  MT_TRY(mt_eigen_largest(comm, &op, k, tolerance, seed, values_out, vectors_out,
+                          residuals_out));
 done:
-  part_matrix_destroy(&matrix);
-  free(values);
+  free(firsts);
+  free(a.values);
   return status;
 }
 
@@ -174,55 +156,35 @@ mt_spectral_graph mt_spectral_graph_on_host(const mt_graph *graph)
                              .solve = host_solve};
 }
 
-/* ---- one part ----------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------------ */
 
-void mt_umap_first_vector(int64_t count, const int64_t *members, const double *degrees,
-                          double *known)
+double mt_umap_part_degree(const mt_parts *parts, int64_t p)
 {
   double sum = 0.0;
-  for (int64_t i = 0; i < count; i++) sum += degrees[members[i]];
-#pragma omp parallel for schedule(static)
-  for (int64_t i = 0; i < count; i++) known[i] = sqrt(degrees[members[i]] / sum);
+  for (int64_t at = parts->first[p]; at < parts->first[p + 1]; at++)
+    sum += parts->degrees[parts->members[at]];
+  return sum;
 }
 
-static void part_destroy(mt_part *part)
-{
-  free(part->firsts);
-  free(part->known);
-}
-
-static mt_status part_create(const mt_comm *comm, int64_t n, const mt_parts *parts,
-                             int64_t p, mt_part *part)
-{
-  mt_status status = MT_OK;
-  part->members = parts->members + parts->first[p];
-  part->count = parts->first[p + 1] - parts->first[p];
-  MT_NEW(part->firsts, comm->size + 1);
-  MT_NEW(part->known, part->count);
-  for (int r = 0; r <= comm->size; r++)
-    part->firsts[r] =
-        mt_lower_bound(part->count, part->members, mt_part_first(n, comm->size, r));
-  mt_umap_first_vector(part->count, part->members, parts->degrees, part->known);
-done:
-  return status;
-}
-
-/* Around the part's place, scaled to its reach. vectors: (count, dims). */
+/* Around the part's place, scaled to its reach. vectors: (count, dims), or with a row for each
+ * vertex. */
 static void write_part(int64_t dims, const mt_parts *parts, int64_t p, double reach,
-                       const double *vectors, double *layout)
+                       bool by_vertex, const double *vectors, double *layout)
 {
   const int64_t *members = parts->members + parts->first[p];
   const double *place = parts->places + p * dims;
   int64_t count = parts->first[p + 1] - parts->first[p];
   double largest = 0.0;
 #pragma omp parallel for schedule(static) reduction(max : largest) if (count > 10000)
-  for (int64_t at = 0; at < count * dims; at++)
-    largest = fmax(largest, fabs(vectors[at]));
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t c = 0; c < dims; c++)
+      largest = fmax(largest, fabs(vectors[(by_vertex ? members[i] : i) * dims + c]));
 #pragma omp parallel for schedule(static) if (count > 10000)
   for (int64_t i = 0; i < count; i++)
     for (int64_t c = 0; c < dims; c++)
       layout[members[i] * dims + c] =
-          place[c] + vectors[i * dims + c] * (reach / largest);
+          place[c] +
+          vectors[(by_vertex ? members[i] : i) * dims + c] * (reach / largest);
 }
 
 /* Scatters a part's points around its place: when it is too small for eigenvectors. */
@@ -236,31 +198,6 @@ static void scatter_part(const mt_umap_options *options, const mt_parts *parts,
       layout[i * dims + c] = parts->places[p * dims + c] +
                              mt_umap_scatter(options, i, c, MT_SCATTER_PART, reach);
     }
-}
-
-static mt_status spread_part(const mt_comm *comm, const mt_umap_options *options,
-                             const mt_spectral_graph *graph, const mt_parts *parts,
-                             int64_t p, double reach, double *layout)
-{
-  mt_status status = MT_OK;
-  int64_t dims = options->n_components;
-  double residual = 0.0, *vectors = NULL;
-  mt_part part = {0};
-
-  MT_TRY(mt_agree(comm, part_create(comm, graph->n, parts, p, &part)));
-  MT_TRY(mt_agree(comm, mt_memory_new(part.count * dims, sizeof *vectors,
-                                      "eigenvectors", (void **)&vectors)));
-  MT_TRY(graph->solve(comm, graph, parts, &part, dims, accuracy,
-                      (uint32_t)options->random_state, vectors, &residual));
-  if (residual > accuracy && comm->rank == 0)
-    mt_warn("spectral start: the eigenvectors of %lld points are accurate to %.1e "
-            "only; the layout starts from them as they are",
-            (long long)part.count, residual);
-  write_part(dims, parts, p, reach, vectors, layout);
-done:
-  part_destroy(&part);
-  free(vectors);
-  return status;
 }
 
 /* How far a part may spread: half way to the next place; on average if they are random ones
@@ -286,26 +223,102 @@ static bool has_eigenvectors(int64_t count, int64_t dims)
   return count >= 2 * dims && count > dims + 1;
 }
 
-static void warn_failed(const mt_comm *comm, long long points)
+/* Parts that are iterated on: numbered anew. */
+typedef struct {
+  mt_eigen_parts parts;
+  int64_t *which, *first, *members;
+  int32_t *part_of;
+  double *known, *values, *vectors, *residuals;
+} mt_large;
+
+static void large_destroy(mt_large *large)
 {
-  if (comm->rank == 0)
-    mt_warn("spectral start failed for %lld points: they start at random", points);
+  free(large->which);
+  free(large->first);
+  free(large->members);
+  free(large->part_of);
+  free(large->known);
+  free(large->values);
+  free(large->vectors);
+  free(large->residuals);
 }
 
-static mt_status lay_out_part(const mt_comm *comm, const mt_umap_options *options,
-                              const mt_spectral_graph *graph, const mt_parts *parts,
-                              int64_t p, double reach, double *layout)
+static bool is_large(int64_t count, int64_t dims)
 {
-  int64_t dims = options->n_components, count = parts->first[p + 1] - parts->first[p];
+  return has_eigenvectors(count, dims) && !mt_eigen_is_small(count, dims);
+}
+
+static mt_status large_create(int64_t n, int64_t dims, const mt_parts *parts,
+                              mt_large *large)
+{
   mt_status status = MT_OK;
-  if (has_eigenvectors(count, dims)) {
-    if (mt_eigen_is_small(count, dims)) return MT_OK; /* with all others of them */
-    status = spread_part(comm, options, graph, parts, p, reach, layout);
-    if (status != MT_ERR_LIBRARY) return status;
-    warn_failed(comm, (long long)count);
+  int64_t count = 0;
+  MT_NEW(large->which, parts->count);
+  MT_NEW(large->first, parts->count + 1);
+  MT_NEW(large->members, n);
+  MT_NEW(large->part_of, n);
+  MT_NEW(large->known, n);
+  for (int64_t p = 0; p < parts->count; p++) {
+    int64_t size = parts->first[p + 1] - parts->first[p];
+    if (!is_large(size, dims)) continue;
+    memcpy(large->members + large->first[count], parts->members + parts->first[p],
+           (size_t)size * sizeof *large->members);
+    large->which[count] = p;
+    large->first[count + 1] = large->first[count] + size;
+    count++;
   }
-  scatter_part(options, parts, p, reach, layout);
-  return MT_OK;
+  MT_NEW(large->values, count * dims);
+  MT_NEW(large->residuals, count);
+  MT_NEW(large->vectors, count > 0 ? n * dims : 0);
+  large->parts = (mt_eigen_parts){.count = count,
+                                  .first = large->first,
+                                  .members = large->members,
+                                  .part_of = large->part_of};
+done:
+  return status;
+}
+
+/* Whose vertices are whose, and the first eigenvectors. */
+static void know_large(int64_t n, const mt_parts *parts, mt_large *large)
+{
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < n; i++) large->part_of[i] = -1;
+  for (int64_t p = 0; p < large->parts.count; p++) {
+    double divisor = mt_umap_part_degree(parts, large->which[p]);
+#pragma omp parallel for schedule(static) if (large->first[p + 1] - large->first[p] > \
+                                              10000)
+    for (int64_t at = large->first[p]; at < large->first[p + 1]; at++) {
+      int64_t i = large->members[at];
+      large->part_of[i] = (int32_t)p;
+      large->known[i] = sqrt(parts->degrees[i] / divisor);
+    }
+  }
+}
+
+static mt_status lay_out_large(const mt_comm *comm, const mt_umap_options *options,
+                               const mt_spectral_graph *graph, const mt_parts *parts,
+                               const double *reaches, double *layout)
+{
+  mt_status status = MT_OK;
+  int64_t dims = options->n_components;
+  mt_large large = {0};
+  MT_TRY(mt_agree(comm, large_create(graph->n, dims, parts, &large)));
+  if (large.parts.count == 0) goto done;
+  know_large(graph->n, parts, &large);
+  MT_TRY(graph->solve(comm, graph, &large.parts, parts->degrees, large.known, dims,
+                      accuracy, (uint32_t)options->random_state, large.values,
+                      large.vectors, large.residuals));
+  for (int64_t at = 0; at < large.parts.count; at++) {
+    int64_t p = large.which[at];
+    if (large.residuals[at] > accuracy && comm->rank == 0)
+      mt_warn("spectral start: the eigenvectors of %lld points are accurate to %.1e "
+              "only; the layout starts from them as they are",
+              (long long)(parts->first[p + 1] - parts->first[p]), large.residuals[at]);
+    write_part(dims, parts, p, reaches[p], true, large.vectors, layout);
+  }
+done:
+  large_destroy(&large);
+  return status;
 }
 
 /* Which parts are solved whole, and where the vectors of each begin. Returns how many. */
@@ -343,10 +356,12 @@ static mt_status lay_out_small(const mt_comm *comm, const mt_umap_options *optio
   for (int64_t s = 0; s < n_small; s++) {
     const double *own = vectors + first[s] * dims;
     if (isnan(own[0])) {
-      warn_failed(comm, (long long)(first[s + 1] - first[s]));
+      if (comm->rank == 0)
+        mt_warn("spectral start failed for %lld points: they start at random",
+                (long long)(first[s + 1] - first[s]));
       scatter_part(options, parts, small[s], reaches[small[s]], layout);
     } else {
-      write_part(dims, parts, small[s], reaches[small[s]], own, layout);
+      write_part(dims, parts, small[s], reaches[small[s]], false, own, layout);
     }
   }
 done:
@@ -376,7 +391,9 @@ mt_status mt_umap_spectral(const mt_comm *comm, const mt_umap_options *options,
   for (int64_t p = 0; p < parts.count; p++)
     reaches[p] = reach_of(&parts, options->n_components, p);
   for (int64_t p = 0; p < parts.count; p++)
-    MT_TRY(lay_out_part(comm, options, graph, &parts, p, reaches[p], layout_out));
+    if (!has_eigenvectors(parts.first[p + 1] - parts.first[p], options->n_components))
+      scatter_part(options, &parts, p, reaches[p], layout_out);
+  MT_TRY(lay_out_large(comm, options, graph, &parts, reaches, layout_out));
   MT_TRY(lay_out_small(comm, options, graph, &parts, reaches, layout_out));
 done:
   parts_destroy(&parts);

@@ -2,7 +2,7 @@
 #ifndef MT_UMAP_START_H
 #define MT_UMAP_START_H
 #include "backend/backend.h"
-#include "base/both.h"
+#include "umap/eigen.h"
 
 #include <math.h>
 
@@ -18,17 +18,9 @@ typedef struct mt_parts {
   double *places;   /* (count, dims) of the parts in the layout */
 } mt_parts;
 
-/* One of them. */
-typedef struct mt_part {
-  int64_t count;          /* vertices */
-  const int64_t *members; /* (count) vertices, ascending */
-  int64_t *firsts; /* (size + 1): rank r owns members [firsts[r], firsts[r + 1]) */
-  double *known;   /* (count) the first eigenvector, of length 1 */
-} mt_part;
-
-/* The Laplacian's first eigenvector of a part, known beforehand. known: (count). */
-void mt_umap_first_vector(int64_t count, const int64_t *members, const double *degrees,
-                          double *known);
+/* The Laplacian's first eigenvector of part p, known beforehand, by vertex: sqrt(degree /
+ * divisor) with this divisor. */
+double mt_umap_part_degree(const mt_parts *parts, int64_t p);
 
 /**
  * Eigenvectors 2 to k + 1 of small parts (mt_eigen_is_small). Collective.
@@ -55,12 +47,12 @@ typedef struct mt_spectral_graph {
   /* This rank's rows in host memory, the source's: asked for if there are small parts. */
   mt_status (*rows)(const mt_comm *comm, const struct mt_spectral_graph *graph,
                     const mt_graph **out);
-  /* mt_eigen_largest of a part that is not small: of its normalised adjacency,
-   * mt_umap_adjacency, without the known vector. vectors_out (part->count, k). */
+  /* mt_eigen_largest of parts that are not small: of their normalised adjacency,
+   * mt_umap_adjacency, without the known vectors. known: (n). */
   mt_status (*solve)(const mt_comm *comm, const struct mt_spectral_graph *graph,
-                     const mt_parts *parts, const mt_part *part, int64_t k,
-                     double tolerance, uint32_t seed, double *vectors_out,
-                     double *residual_out);
+                     const mt_eigen_parts *parts, const double *degrees,
+                     const double *known, int64_t k, double tolerance, uint32_t seed,
+                     double *values_out, double *vectors_out, double *residuals_out);
 } mt_spectral_graph;
 
 MT_BOTH double mt_umap_adjacency(float weight, double degree, double other_degree)

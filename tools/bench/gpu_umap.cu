@@ -152,9 +152,10 @@ static void epochs_of(const mt_bench_row *whole, const umap_job *job, double gat
   row->unit = "G updates";
   snprintf(row->limit, sizeof row->limit, "gather %.0f G/s", 1e-9 * gather);
   mt_bench_note(row, "%lld epochs, %.0f edges a point, %.1f updates a point and epoch",
-                (long long)job->result.n_epochs,
+                (long long)mt_umap_n_epochs(job->options, job->n),
                 2.0 * (double)job->result.edges / (double)job->n,
-                job->updates / (double)job->n / (double)job->result.n_epochs);
+                job->updates / (double)job->n /
+                    (double)mt_umap_n_epochs(job->options, job->n));
 }
 
 mt_status mt_bench_umap(mt_bench *b, int64_t n)
