@@ -270,7 +270,7 @@ check:
 # those that run the program, but for the same bits from any number of ranks (slow)
 SANITIZED_RANKS = 3
 NOT_SANITIZED = get_reuters format configure readme build_install build_dist same_bits \
-	faults_gpu
+	faults_gpu same_bits_gpu
 SANITIZED = BUILD=build-asan CFLAGS="-O1 -g -fno-omit-frame-pointer" \
 	SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 check-sanitize:
@@ -278,6 +278,14 @@ check-sanitize:
 	@+$(MAKE) --no-print-directory $(SANITIZED) tests || exit; \
 	SECONDS_FACTOR=5 MOST_RANKS=$(SANITIZED_RANKS) tests/run build-asan \
 	  $(if $(ONLY),$(TESTS),$(UNIT_TESTS) $(filter-out $(NOT_SANITIZED),$(PROGRAM_TESTS)))
+
+# on this machine's GPUs: what make check runs on emulated ones, then compute-sanitizer
+GPU_TEST_PROGRAMS = $(CUDA_TESTS:%=$(BUILD)/gpu/tests/%)
+gpu-tests: all $(C_TESTS:%=$(BUILD)/tests/%) $(TOOLS) $(TEST_TOOLS:%=$(BUILD)/tests/%) \
+	$(if $(filter yes,$(CUDA_FOUND)),$(GPU_TEST_PROGRAMS))
+	$(NEEDS_CUDA)
+check-gpu: gpu-tests
+	@PATH="$$PATH:$(CUDA_HOME)/bin" tests/gpu $(BUILD) $(if $(ONLY),$(TESTS))
 
 # the demo's run under valgrind: no definite leak of ours
 check-valgrind:
@@ -414,6 +422,7 @@ help:
 	@echo "make deps       install what is missing, or list the packages' names"
 	@echo "make install    into prefix (DESTDIR=folder: staged); make uninstall"
 	@echo "make check-sanitize   tests under the address and undefined sanitizers"
+	@echo "make check-gpu        the CUDA backend's tests on this machine's GPUs, and compute-sanitizer"
 	@echo "make check-valgrind   the demo under valgrind"
 	@echo "make fuzz       every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make bench-lda        LDA fits beside scikit-learn's, one core each"
@@ -434,7 +443,7 @@ distclean: clean
 	rm -rf config.mk config.log config.status configure configure~ autom4te.cache
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all tests fuzzers deps demo check check-sanitize check-valgrind fuzz format \
+.PHONY: all tests gpu-tests fuzzers deps demo check check-gpu check-sanitize check-valgrind fuzz format \
 	check-format install uninstall dist help clean distclean bench-gpu bench-hdbscan bench-knn bench-lda \
 	bench-nn-descent compare-umap profile-gpu
 .SECONDARY:

@@ -20,10 +20,12 @@ static inline bool mt_test_on_gpus(void)
   return mt_test_backend != mt_test_cpu;
 }
 
-/* On GPUs that the CPU plays: some hundred times slower, so take smaller data. */
-static inline bool mt_test_emulated(void)
+/* Where kernels are some hundred times slower: on emulated GPUs, and under compute-sanitizer,
+ * for which tests/gpu sets MT_TEST_SMALL. Take smaller data, or fewer cases. */
+static inline bool mt_test_small(void)
 {
-  return mt_test_on_gpus() && getenv("MT_EMULATED_GPUS") != NULL;
+  return mt_test_on_gpus() &&
+         (getenv("MT_EMULATED_GPUS") != NULL || getenv("MT_TEST_SMALL") != NULL);
 }
 
 static inline mt_status mt_test_open(const mt_comm *world, mt_layout *layout)

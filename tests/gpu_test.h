@@ -12,6 +12,12 @@ extern const mt_cuda_library mt_cuda; /* of cuda/backend.cu */
 
 extern mt_gpu *mt_test_gpu; /* this rank's, over mt_test_world */
 
+/* As tests/backend.h says. */
+static inline bool mt_test_small(void)
+{
+  return getenv("MT_EMULATED_GPUS") != nullptr || getenv("MT_TEST_SMALL") != nullptr;
+}
+
 /* Device arrays from and to plain ones. */
 template <class T> static void mt_test_put(mt_array<T> *out, int64_t n, const T *host)
 {
@@ -50,6 +56,9 @@ static int mt_test_run(int argc, char **argv, const struct CMUnitTest (&tests)[N
   if (!failed && mt_test_gpu != nullptr)
     failed = cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
   int worst = (int)mt_agree(&world, failed ? MT_ERR_INTERNAL : MT_OK);
+  if (mt_test_gpu != nullptr && mt_test_gpu->used != 0)
+    worst = fprintf(stderr, "%lld bytes of device memory are left\n",
+                    (long long)mt_test_gpu->used);
   if (mt_test_gpu != nullptr) mt_test_gpu->table.close(&mt_test_gpu->table);
   if (layout.n_nodes > 0) mt_layout_destroy(&layout);
   mt_comm_stop(&world);

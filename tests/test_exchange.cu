@@ -226,7 +226,7 @@ static void test_who_may(void **state)
 static void test_cost(void **state)
 {
   (void)state;
-  int64_t n = getenv("MT_EMULATED_GPUS") != nullptr ? 1 << 16 : 1 << 29, times = 5;
+  int64_t n = mt_test_small() ? 1 << 16 : 1 << 29, times = 5;
   mt_array<uint8_t> all, send, recv;
   mt_exchange_cost cost = {0, 0.0};
   assert_int_equal(all.make_zeroed(mt_test_gpu, n * mt_test_world.size, "blocks"),

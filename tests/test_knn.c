@@ -168,9 +168,11 @@ static void look_up(const data *in, mt_metric metric, int64_t k, int64_t *indice
   mt_bcast(&mt_test_world, 0, (size_t)(in->n * k) * 8, distances);
 }
 
-/* All metrics, some k, sizes and threads: the same as the reference, to the bit. */
+/* All metrics, some k, sizes and threads: the same as the reference, to the bit. Slow GPUs: for
+ * each metric one k, another one the next time. */
 static void check_all(const data *in)
 {
+  static int round;
   static const sizes some[] = {
       {{0, 0, 3}, {0}},
       {{17, 9, 2}, {.tile = 12, .keep = 1, .room = 1, .again = 60, .panel = 64}},
@@ -188,11 +190,13 @@ static void check_all(const data *in)
     look_up(in, metric, wide, indices, distances);
     for (int i = 0; i < 4; i++) {
       int64_t k = some_k[i] < wide ? some_k[i] : wide;
+      if (mt_test_small() && i != (round + metric) % 4) continue;
       found f = find(in, metric, k, &some[i], i == 0 ? threads : 1);
       compare(in, metric, &f, wide, indices, distances);
       forget(&f);
     }
   }
+  round++;
   free(indices);
   free(distances);
 }

@@ -55,7 +55,7 @@ static data new_themes(int64_t n, int64_t d, int64_t themes, int64_t noise)
 /* A size, smaller where the CPU plays the GPU. */
 static int64_t size(int64_t n)
 {
-  return mt_test_emulated() ? n / 5 : n;
+  return mt_test_small() ? n / 5 : n;
 }
 
 typedef struct found {
