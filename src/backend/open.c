@@ -63,7 +63,11 @@ static bool load_from(const char *path, mt_reason *why)
 {
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (handle == NULL)
-    return explain(why, UNUSABLE, "%s cannot be loaded: %s", path, dlerror());
+    return explain(
+        why, UNUSABLE,
+        "%s cannot be loaded: %s (are the modules, or LD_LIBRARY_PATH, those "
+        "that it was built with?)",
+        path, dlerror());
   const mt_cuda_library *found = dlsym(handle, "mt_cuda");
   if (found != NULL && found->interface == MT_CUDA_INTERFACE &&
       found->table == (int)sizeof(mt_backend) &&
