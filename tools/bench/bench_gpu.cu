@@ -25,6 +25,7 @@ static const char *const help =
     "  --dimensions N           of HDBSCAN's points; 2\n"
     "  --neighbors N            the point itself counted; 15\n"
     "  --metric NAME            cosine, hellinger or euclidean; cosine\n"
+    "  --init NAME              of UMAP: spectral, pca or random; spectral\n"
     "  --epochs N               of UMAP; 200\n"
     "  --min-samples N          of HDBSCAN; 5\n"
     "  --min-cluster-size N     of HDBSCAN; 10\n"
@@ -118,6 +119,18 @@ static mt_status read_metric(const char *text, mt_metric *metric_out)
                  text);
 }
 
+static mt_status read_init(const char *text, mt_umap_init *init_out)
+{
+  static const char *const names[] = {"spectral", "pca", "random"};
+  static const mt_umap_init inits[] = {MT_INIT_SPECTRAL, MT_INIT_PCA, MT_INIT_RANDOM};
+  for (int i = 0; i < 3; i++)
+    if (strcmp(text, names[i]) == 0) {
+      *init_out = inits[i];
+      return MT_OK;
+    }
+  return mt_fail(MT_ERR_INPUT, "--init %s: want spectral, pca or random", text);
+}
+
 enum {
   STAGE = 1,
   SIZES,
@@ -127,6 +140,7 @@ enum {
   DIMENSIONS,
   NEIGHBORS,
   METRIC,
+  INIT,
   EPOCHS,
   MIN_SAMPLES,
   MIN_CLUSTER_SIZE,
@@ -147,6 +161,7 @@ static const struct option long_options[] = {
     {"dimensions", 1, NULL, DIMENSIONS},
     {"neighbors", 1, NULL, NEIGHBORS},
     {"metric", 1, NULL, METRIC},
+    {"init", 1, NULL, INIT},
     {"epochs", 1, NULL, EPOCHS},
     {"min-samples", 1, NULL, MIN_SAMPLES},
     {"min-cluster-size", 1, NULL, MIN_CLUSTER_SIZE},
@@ -195,6 +210,8 @@ static mt_status read_option(int option, const char *name, mt_bench_options *o)
     return read_numbers(name, optarg, MT_BENCH_SIZES, o->gpus, &o->n_gpus);
   case METRIC:
     return read_metric(optarg, &o->parameters.knn.metric);
+  case INIT:
+    return read_init(optarg, &o->parameters.umap.init);
   case CHECK:
     o->check = true;
     return MT_OK;

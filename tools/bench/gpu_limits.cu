@@ -57,23 +57,23 @@ static mt_status fill(mt_gpu *gpu, int64_t count, __half *out)
 
 mt_status mt_limit_product(mt_gpu *gpu, int64_t n, int64_t d, double *rate_out)
 {
-  const int64_t m = std::min<int64_t>(n, 16384);
+  const int64_t m = std::min<int64_t>(n, 16384), padded = (d + 63) / 64 * 64;
   const double flop = 2.0 * (double)m * (double)m * (double)d;
   const int repeats = std::max(1, (int)std::min(20.0, 3e13 / flop));
   const float one = 1.0f, zero = 0.0f;
   mt_array<__half> a, b;
   mt_array<float> c;
   double seconds = 0.0;
-  MT_PASS(a.make(gpu, m * d, "a factor"));
-  MT_PASS(b.make(gpu, m * d, "a factor"));
+  MT_PASS(a.make(gpu, m * padded, "a factor"));
+  MT_PASS(b.make(gpu, m * padded, "a factor"));
   MT_PASS(c.make(gpu, m * m, "a product"));
-  MT_PASS(fill(gpu, m * d, a.data));
-  MT_PASS(fill(gpu, m * d, b.data));
+  MT_PASS(fill(gpu, m * padded, a.data));
+  MT_PASS(fill(gpu, m * padded, b.data));
   auto multiply = [&]() -> mt_status {
     for (int i = 0; i < repeats; i++)
       MT_CUBLAS(cublasGemmEx(gpu->blas, CUBLAS_OP_T, CUBLAS_OP_N, (int)m, (int)m,
-                             (int)d, &one, a.data, CUDA_R_16F, (int)d, b.data,
-                             CUDA_R_16F, (int)d, &zero, c.data, CUDA_R_32F, (int)m,
+                             (int)padded, &one, a.data, CUDA_R_16F, (int)padded, b.data,
+                             CUDA_R_16F, (int)padded, &zero, c.data, CUDA_R_32F, (int)m,
                              CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
     return MT_OK;
   };

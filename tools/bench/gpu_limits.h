@@ -15,7 +15,7 @@ struct mt_stopwatch {
   mt_status end(mt_gpu *gpu, double *seconds_out); /* waits */
 };
 
-/* FLOP/s of cuBLAS: (m, d) x (d, m) in fp16, sums and result in float32, m = n but at most
+/* FLOP/s of cuBLAS: (m, d) x (d, m) in fp16, rows padded to whole 128 bytes, sums and result in float32, m = n but at most
  * 16,384; over some 0.2 s, so that clocks settle. */
 mt_status mt_limit_product(mt_gpu *gpu, int64_t n, int64_t d, double *rate_out);
 

@@ -168,7 +168,7 @@ static void print_row(const mt_bench_table *table, const mt_bench_row *row)
   double share = row->seconds > 0.0 ? row->limit_seconds / row->seconds : 0.0;
   char rate[32];
   snprintf(rate, sizeof rate, "%.1f %s/s", row->work / row->seconds, row->unit);
-  printf("%-8s %9lld %6lld %4d %4d %9.4f %18s %5.0f%%  %-34s %9.1f %8.4f", row->stage,
+  printf("%-8s %9lld %6lld %4d %4d %9.4f %18s %5.1f%%  %-34s %9.1f %8.4f", row->stage,
          (long long)row->n, (long long)row->d, row->gpus, row->runs, row->seconds, rate,
          100.0 * share, row->limit, 1e-6 * (double)row->bytes, row->exchange_seconds);
   for (int p = 0; p < table->n_peers; p++) {

@@ -143,6 +143,7 @@ static double phase(const mt_bench_row *row, const char *name)
 static void epochs_of(const mt_bench_row *whole, const umap_job *job, double gather,
                       mt_bench_row *row)
 {
+  const int64_t n_epochs = mt_umap_n_epochs(job->options, job->n);
   *row = *whole;
   row->stage = "epochs";
   row->seconds = row->least = row->most = phase(whole, "epochs");
@@ -152,10 +153,8 @@ static void epochs_of(const mt_bench_row *whole, const umap_job *job, double gat
   row->unit = "G updates";
   snprintf(row->limit, sizeof row->limit, "gather %.0f G/s", 1e-9 * gather);
   mt_bench_note(row, "%lld epochs, %.0f edges a point, %.1f updates a point and epoch",
-                (long long)mt_umap_n_epochs(job->options, job->n),
-                2.0 * (double)job->result.edges / (double)job->n,
-                job->updates / (double)job->n /
-                    (double)mt_umap_n_epochs(job->options, job->n));
+                (long long)n_epochs, 2.0 * (double)job->result.edges / (double)job->n,
+                job->updates / (double)job->n / (double)n_epochs);
 }
 
 mt_status mt_bench_umap(mt_bench *b, int64_t n)

@@ -4,24 +4,24 @@ import csv
 import re
 import sys
 
-SHORT = {
-    "sm__throughput": "SM",
-    "dram__throughput": "DRAM",
-    "lts__throughput": "L2",
-    "l1tex__throughput": "L1",
-    "sm__warps_active": "warps",
-    "sm__pipe_fp64_cycles_active": "fp64",
-    "sm__inst_executed_pipe_tensor": "tensor.inst",
-    "sm__pipe_tensor_cycles_active": "tensor",
-    "sm__pipe_tensor_op_hmma_cycles_active": "hmma",
-    "sm__pipe_tensor_op_gmma_cycles_active": "gmma",
+# heading: counters that say so, whichever the chip has (the highest of them)
+WANTED = {
+    "tensor": r"sm__(inst_executed_)?pipe_tensor.*pct_of_peak_sustained_active$",
+    "fp64": r"sm__(inst_executed_)?pipe_fp64.*pct_of_peak_sustained_active$",
+    "SM": r"sm__throughput.*pct_of_peak_sustained_elapsed$",
+    "DRAM": r"(gpu__)?dram_+throughput.*pct_of_peak_sustained_elapsed$",
+    "L2": r"lts__(t_sectors|throughput).*pct_of_peak_sustained_elapsed$",
+    "L1": r"l1tex__throughput.*pct_of_peak_sustained_(active|elapsed)$",
+    "warps": r"sm__warps_active.*pct_of_peak_sustained_active$",
 }
 
 
 def short_name(kernel):
-    kernel = re.sub(r"\(anonymous namespace\)::|<unnamed>::|^void ", "", kernel)
-    each = re.search(r"mt_run_each<.*?(\w+)\(", kernel)
-    return ("each in " + each.group(1) if each else re.split(r"[<(]", kernel)[0])[-44:]
+    """A kernel's name, or of mt_gpu_each's the function that it stands in."""
+    each = re.search(r"mt_run_each<.*&(?:\w+::)*(\w+)", kernel)
+    if each:
+        return "each in " + each.group(1)
+    return re.split(r"[<(]", re.sub(r"^void |\w+::", "", kernel))[0][:44]
 
 
 def number(text):
@@ -37,20 +37,19 @@ def main(path):
     rows = list(csv.DictReader(lines))[1:]  # the first holds units
     if not rows:
         sys.exit("profile-gpu: no kernel was measured: " + open(path).read()[-500:])
-    counters = [c for c in rows[0] if c.split(".")[0] in SHORT]
+    counters = {head: [c for c in rows[0] if re.match(wanted, c)] for head, wanted in WANTED.items()}
+    counters = {head: names for head, names in counters.items() if names}
     kernels = {}
     for row in rows:
-        sums = kernels.setdefault(short_name(row["Kernel Name"]), [0, 0.0, [0.0] * len(counters)])
+        calls, spent, sums = kernels.get(short_name(row["Kernel Name"]), (0, 0.0, [0.0] * len(counters)))
         nanoseconds = number(row["gpu__time_duration.sum"])
-        sums[0] += 1
-        sums[1] += nanoseconds
-        for i, counter in enumerate(counters):
-            sums[2][i] += nanoseconds * number(row[counter])
-    whole = sum(sums[1] for sums in kernels.values())
-    heads = "".join("%12s" % SHORT[c.split(".")[0]] for c in counters)
-    print("%-44s %6s %9s %6s%s" % ("kernel", "calls", "ms", "share", heads))
+        shares = [max(number(row[c]) for c in names) for names in counters.values()]
+        sums = [s + nanoseconds * share for s, share in zip(sums, shares)]
+        kernels[short_name(row["Kernel Name"])] = (calls + 1, spent + nanoseconds, sums)
+    whole = sum(spent for _, spent, _ in kernels.values())
+    print("%-44s %6s %9s %6s%s" % ("kernel", "calls", "ms", "share", "".join("%8s" % h for h in counters)))
     for name, (calls, spent, sums) in sorted(kernels.items(), key=lambda k: -k[1][1])[:14]:
-        shares = "".join("%11.1f%%" % (s / spent) for s in sums) if spent else ""
+        shares = "".join("%7.1f%%" % (s / spent) for s in sums) if spent else ""
         print("%-44s %6d %9.3f %5.1f%%%s" % (name, calls, spent * 1e-6, 100 * spent / whole, shares))
     print("%-44s %6d %9.3f" % ("all", len(rows), whole * 1e-6))
 
