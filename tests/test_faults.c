@@ -2,7 +2,8 @@
  * SECONDS 200
  * Every stage with one fault in it: memory, reading and writing fail, at each place in the
  * code in turn, on one rank. All ranks must come back with the same status, without a file
- * half written; with the sanitizers, without a leak. The Makefile wraps the functions. */
+ * half written; with the sanitizers, without a leak. The Makefile wraps the functions; of the
+ * CUDA backend the emulated GPU runs out of memory. */
 #include "backend.h"
 
 #include "base/memory.h"
@@ -28,16 +29,22 @@ static struct {
   int64_t places[MOST_PLACES]; /* that have failed, in bytes from this file's code */
 } faults;
 
-/* Does a call from this place fail? Each does so once, the first time that it is armed. */
-static bool fails(const void *caller)
+/* Does a call from this place fail? Each does so once, the first time that it is armed. The
+ * emulated GPU asks as well, when it is to give memory. */
+bool mt_test_fails(int64_t place);
+bool mt_test_fails(int64_t place)
 {
-  int64_t place = (int64_t)((intptr_t)caller - (intptr_t)&fails);
   if (!faults.armed || faults.fired || faults.n == MOST_PLACES) return false;
   for (int64_t i = 0; i < faults.n; i++)
     if (faults.places[i] == place) return false;
   faults.places[faults.n++] = place;
   faults.fired = true;
   return true;
+}
+
+static bool fails(const void *caller)
+{
+  return mt_test_fails((int64_t)((intptr_t)caller - (intptr_t)&fails));
 }
 
 #define WRAP(name, error, parameters, arguments)                                 \
