@@ -568,6 +568,74 @@ static void test_eigen(void **state)
   }
 }
 
+/* A banded matrix's entry, of one of two. */
+static double entry_of(int part, int64_t i, int64_t j)
+{
+  int64_t low = i < j ? i : j, off = i < j ? j - i : i - j;
+  return off < 3 ? 0.2 * noise(40000 * (part + 1) + low * 3 + off) : 0.0;
+}
+
+/* Two matrices whose rows take turns, solved at once: the bits of each alone. */
+static void test_eigen_parts(void **state)
+{
+  (void)state;
+  enum { A = 520, B = 540, N = A + B, K = 2 };
+  int64_t firsts[17], first[] = {0, A, N}, members[N];
+  int32_t part_of[N];
+  double *both = calloc(N * N, sizeof *both), *vectors = calloc(N * K, 8);
+  double values[2 * K], residuals[2];
+  for (int64_t at = 0; at < N; at++) {
+    int64_t p = at >= A, i = at - p * A;
+    members[at] = i < A ? 2 * i + p : A + i;
+    part_of[members[at]] = (int32_t)p;
+  }
+  for (int64_t at = 0; at < N * N; at++) {
+    int64_t i = at / N, j = at % N, p = i >= A;
+    if (p == (j >= A))
+      both[members[i] * N + members[j]] = entry_of((int)p, i - p * A, j - p * A);
+  }
+  for (int r = 0; r <= mt_test_world.size; r++)
+    firsts[r] = mt_part_first(N, mt_test_world.size, r);
+  mt_eigen_parts parts = {
+      .count = 2, .first = first, .members = members, .part_of = part_of};
+  mt_operator op = {.n = N,
+                    .firsts = firsts,
+                    .low = -3.0,
+                    .high = -3.0,
+                    .context = both,
+                    .parts = &parts,
+                    .apply = apply_dense};
+  assert_int_equal(
+      mt_eigen_largest(&mt_test_world, &op, K, 1e-8, 1, values, vectors, residuals),
+      MT_OK);
+  for (int p = 0; p < 2; p++) {
+    int64_t n = p ? B : A;
+    double *one = calloc((size_t)(n * n), 8), *alone = calloc((size_t)(n * K), 8);
+    double value[K], residual;
+    for (int64_t at = 0; at < n * n; at++) one[at] = entry_of(p, at / n, at % n);
+    for (int r = 0; r <= mt_test_world.size; r++)
+      firsts[r] = mt_part_first(n, mt_test_world.size, r);
+    mt_operator single = {.n = n,
+                          .firsts = firsts,
+                          .low = -3.0,
+                          .high = -3.0,
+                          .context = one,
+                          .apply = apply_dense};
+    assert_int_equal(
+        mt_eigen_largest(&mt_test_world, &single, K, 1e-8, 1, value, alone, &residual),
+        MT_OK);
+    assert_true(residual <= 1e-8 && residual == residuals[p]);
+    assert_memory_equal(value, values + p * K, sizeof value);
+    for (int64_t i = 0; i < n; i++)
+      assert_memory_equal(alone + i * K, vectors + members[first[p] + i] * K,
+                          sizeof value);
+    free(one);
+    free(alone);
+  }
+  free(both);
+  free(vectors);
+}
+
 /* The spectral layout of one part is the dense Laplacian's eigenvectors 2, 3. */
 static void test_spectral(void **state)
 {
@@ -896,17 +964,29 @@ static void test_stop(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_elementary),    cmocka_unit_test(test_curve),
-    cmocka_unit_test(test_graph_fixture), cmocka_unit_test(test_quality),
-    cmocka_unit_test(test_graph),         cmocka_unit_test(test_bad_neighbors),
-    cmocka_unit_test(test_prune),         cmocka_unit_test(test_components),
-    cmocka_unit_test(test_epochs),        cmocka_unit_test(test_eigen),
-    cmocka_unit_test(test_spectral),      cmocka_unit_test(test_pca),
-    cmocka_unit_test(test_same_bits),     cmocka_unit_test(test_steps),
-    cmocka_unit_test(test_few_points),    cmocka_unit_test(test_identical_rows),
-    cmocka_unit_test(test_duplicates),    cmocka_unit_test(test_pairs),
-    cmocka_unit_test(test_disconnected),  cmocka_unit_test(test_unequal_parts),
-    cmocka_unit_test(test_hub),           cmocka_unit_test(test_stage),
+    cmocka_unit_test(test_elementary),
+    cmocka_unit_test(test_curve),
+    cmocka_unit_test(test_graph_fixture),
+    cmocka_unit_test(test_quality),
+    cmocka_unit_test(test_graph),
+    cmocka_unit_test(test_bad_neighbors),
+    cmocka_unit_test(test_prune),
+    cmocka_unit_test(test_components),
+    cmocka_unit_test(test_epochs),
+    cmocka_unit_test(test_eigen),
+    cmocka_unit_test(test_eigen_parts),
+    cmocka_unit_test(test_spectral),
+    cmocka_unit_test(test_pca),
+    cmocka_unit_test(test_same_bits),
+    cmocka_unit_test(test_steps),
+    cmocka_unit_test(test_few_points),
+    cmocka_unit_test(test_identical_rows),
+    cmocka_unit_test(test_duplicates),
+    cmocka_unit_test(test_pairs),
+    cmocka_unit_test(test_disconnected),
+    cmocka_unit_test(test_unequal_parts),
+    cmocka_unit_test(test_hub),
+    cmocka_unit_test(test_stage),
     cmocka_unit_test(test_stop),
 };
 
