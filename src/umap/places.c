@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const int64_t block_bytes = (int64_t)16 << 20; /* of rows in memory at a time */
+
 /* The parts' centroids and their affinities; rows are spread as mt_part_first(count). */
 typedef struct {
   int64_t count, d, first, own;
@@ -68,35 +70,48 @@ static double distance_of(mt_metric metric, double squared)
   return sqrt(metric == MT_METRIC_HELLINGER ? 0.5 * squared : squared);
 }
 
-/* This rank's centroids: it reads all rows of its parts, in order. */
+/* Adds rows [first, first + count) to the sums of this rank's parts, those of a part in order. */
+static void add_rows(const mt_map_of_parts *map, const int64_t *labels, int64_t first,
+                     int64_t count, const float *rows, double *sums)
+{
+  enum { COLUMNS = 512 }; /* of a thread */
+#pragma omp parallel for schedule(static)
+  for (int64_t begin = 0; begin < map->d; begin += COLUMNS) {
+    int64_t end = begin + COLUMNS < map->d ? begin + COLUMNS : map->d;
+    for (int64_t i = 0; i < count; i++) {
+      int64_t p = labels[first + i] - map->first;
+      if (p < 0 || p >= map->own) continue;
+      for (int64_t t = begin; t < end; t++)
+        sums[p * map->d + t] += rows[i * map->d + t];
+    }
+  }
+}
+
+/* This rank's centroids: it reads all rows, block by block. */
 static mt_status average_parts(mt_metric metric, const mt_rows *rows,
                                const int64_t *labels, mt_map_of_parts *map)
 {
   mt_status status = MT_OK;
-  int64_t *next = NULL, *last = NULL;
-  double *sums = NULL;
+  int64_t block = block_bytes / (map->d * (int64_t)sizeof(float)) + 1, count;
+  double *sums = NULL, *members = NULL;
+  float *buffer = NULL;
 
-  MT_NEW(sums, map->d);
-  MT_NEW(next, rows->n); /* the next vertex of the same part, -1 at the end */
-  MT_NEW(last, map->count);
-  for (int64_t p = 0; p < map->count; p++) last[p] = -1;
-  for (int64_t i = rows->n; i-- > 0;) {
-    next[i] = last[labels[i]];
-    last[labels[i]] = i;
+  MT_NEW(sums, map->own * map->d);
+  MT_NEW(members, map->count);
+  MT_NEW(buffer, (block < rows->n ? block : rows->n) * map->d);
+  for (int64_t i = 0; i < rows->n; i++) members[labels[i]]++;
+  for (int64_t at = 0; at < rows->n && map->own > 0; at += count) {
+    count = rows->n - at < block ? rows->n - at : block;
+    MT_TRY(rows->read(rows, at, count, buffer));
+    add_rows(map, labels, at, count, buffer, sums);
   }
-  for (int64_t p = 0; p < map->own; p++) {
-    double members = 0.0;
-    memset(sums, 0, (size_t)map->d * sizeof *sums);
-    for (int64_t i = last[map->first + p]; i >= 0; i = next[i], members++) {
-      MT_TRY(rows->read(rows, i, 1, map->visitor));
-      for (int64_t t = 0; t < map->d; t++) sums[t] += map->visitor[t];
-    }
-    map_centroid(metric, map->d, members, sums, map->centroids + p * map->d);
-  }
+  for (int64_t p = 0; p < map->own; p++)
+    map_centroid(metric, map->d, members[map->first + p], sums + p * map->d,
+                 map->centroids + p * map->d);
 done:
-  free(next);
-  free(last);
   free(sums);
+  free(members);
+  free(buffer);
   return status;
 }
 
