@@ -152,10 +152,10 @@ const mt_parameter mt_parameter_table[] = {
         knn, build_algo, "auto", algorithms,
         "How neighbours are found. brute_force compares all pairs: exact. nn_descent "
         "misses a few, which run.json counts (recall), and needs the whole matrix in "
-        "the memory of each rank; it is for many topics. auto takes brute_force unless "
-        "that would take more than an hour at a nominal rate (a node of CPUs 2 "
-        "TFLOP/s, "
-        "a GPU 400)."),
+        "the memory of each rank or GPU; it pays from ten thousand topics on, on a GPU "
+        "from some hundred thousand. auto takes brute_force unless that would take "
+        "more "
+        "than an hour at a nominal rate (a node of CPUs 2 TFLOP/s, a GPU 400)."),
 
     INT(umap, n_components, "2", 1, 100,
         "Dimensions of the layout. The map shows the first two."),
