@@ -295,19 +295,6 @@ mt_status mt_gpu_knn_resident(mt_gpu *gpu, const mt_comm *comm, mt_metric metric
 
 /* ---- rows of the host --------------------------------------------------------------------------------- */
 
-/* Reads the own rows to the device, where they stay. */
-static mt_status upload(mt_knn_search *s, const mt_rows *rows, float *to)
-{
-  mt_knn_feed feed;
-  int64_t block = between(1, ((int64_t)1 << 26) / (s->d * 4 + 1), s->widest);
-  MT_PASS(mt_knn_feed_open(s->gpu, rows, block, false, &feed));
-  for (int64_t at = 0; at < s->local; at += block) {
-    int64_t many = least(block, s->local - at);
-    MT_PASS(mt_knn_feed_copy(&feed, s->first + at, many, to + at * s->d));
-  }
-  return mt_gpu_wait(s->gpu);
-}
-
 /* Has the rows on the device, or opens the feed that they come through. */
 static mt_status hold_rows(mt_knn_search *s, const mt_rows *rows, const plan *p,
                            mt_array<float> *raw, mt_knn_feed *feed)
@@ -317,7 +304,7 @@ static mt_status hold_rows(mt_knn_search *s, const mt_rows *rows, const plan *p,
     s->raw = raw->data;
     if (s->raw == nullptr) MT_PASS(raw->make(s->gpu, 1, "rows")); /* no columns */
     s->raw = raw->data;
-    return upload(s, rows, raw->data);
+    return mt_knn_upload(s->gpu, rows, s->first, s->local, raw->data);
   }
   s->feed = feed;
   return mt_knn_feed_open(s->gpu, rows, p->block, true, feed);

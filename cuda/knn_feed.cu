@@ -62,6 +62,21 @@ mt_status mt_knn_feed_free(mt_knn_feed *feed)
   return MT_OK;
 }
 
+mt_status mt_knn_upload(mt_gpu *gpu, const mt_rows *rows, int64_t first, int64_t count,
+                        float *to)
+{
+  mt_knn_feed feed;
+  int64_t block = ((int64_t)1 << 26) / (rows->d * (int64_t)sizeof(float) + 1);
+  if (block > count) block = count;
+  if (block < 1) block = 1;
+  MT_PASS(mt_knn_feed_open(gpu, rows, block, false, &feed));
+  for (int64_t at = 0; at < count; at += block) {
+    int64_t many = count - at < block ? count - at : block;
+    MT_PASS(mt_knn_feed_copy(&feed, first + at, many, to + at * rows->d));
+  }
+  return mt_gpu_wait(gpu);
+}
+
 mt_status mt_knn_read(mt_knn_search *s, int64_t first, int64_t count, float *to)
 {
   mt_knn_feed *feed = s->feed;

@@ -164,6 +164,9 @@ mt_status mt_knn_feed_open(mt_gpu *gpu, const mt_rows *rows, int64_t block,
 mt_status mt_knn_feed_copy(mt_knn_feed *feed, int64_t first, int64_t count, float *to);
 /* The stream's work so far is all that needs the buffer of the last copy. */
 mt_status mt_knn_feed_free(mt_knn_feed *feed);
+/* Rows [first, first + count) to the device, where they stay. Not collective. */
+mt_status mt_knn_upload(mt_gpu *gpu, const mt_rows *rows, int64_t first, int64_t count,
+                        float *to);
 /* Any rows to the device, when the feed is the source. */
 mt_status mt_knn_read(mt_knn_search *s, int64_t first, int64_t count, float *to);
 /* Rows of this GPU (numbers within the local ones) in hand: raw_out and pick_out stand for

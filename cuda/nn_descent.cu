@@ -3,11 +3,10 @@
  * each once, compares them a batch at a time, eight threads a pair, and merges the batch's best
  * into the row's neighbours, which bounds the next batch. */
 #include "backend.h"
-#include "exchange.h"
+#include "knn_parts.h"
 #include "primitives.h"
 
 extern "C" {
-#include "knn/knn.h"
 #include "knn/nn_descent.h"
 }
 
@@ -84,24 +83,6 @@ static __global__ void look_kernel(mt_metric metric, int64_t count, int64_t d,
     scale[row] = metric != MT_METRIC_COSINE ? 1.0 : sum > 0.0 ? 1.0 / sqrt(sum) : 0.0;
 }
 
-/* This GPU's rows, from wherever they are. */
-static mt_status upload(descent *s, const mt_rows *rows)
-{
-  mt_status status = MT_OK;
-  float *block = NULL, *to = s->matrix.data + s->v.first * rows->d;
-  int64_t many = ((int64_t)1 << 26) / (rows->d + 1) + 1;
-  MT_NEW(block, many * rows->d);
-  for (int64_t at = 0; at < s->v.local; at += many) {
-    int64_t count = s->v.local - at < many ? s->v.local - at : many;
-    MT_TRY(rows->read(rows, s->v.first + at, count, block));
-    MT_TRY(mt_to_device(s->gpu, count * rows->d, block, to + at * rows->d));
-    MT_TRY(mt_gpu_wait(s->gpu));
-  }
-done:
-  free(block);
-  return status;
-}
-
 /* Which value of a bad row the metric does not allow. */
 static mt_status refuse(descent *s, int64_t bad)
 {
@@ -137,7 +118,8 @@ static mt_status look(descent *s, int64_t *bad_out)
 static mt_status gather_matrix(descent *s, const mt_rows *rows)
 {
   int64_t bad = 0, n = s->v.plan.n;
-  mt_status status = upload(s, rows);
+  mt_status status = mt_knn_upload(s->gpu, rows, s->v.first, s->v.local,
+                                   s->matrix.data + s->v.first * s->v.d);
   if (status == MT_OK) status = look(s, &bad);
   MT_PASS(mt_agree(s->comm, status));
   int64_t first_bad = bad;
@@ -712,7 +694,7 @@ static mt_status count_hits(descent *s, int64_t count, int64_t *hits_out)
 
 static mt_status measure_recall(descent *s, mt_knn_quality *quality)
 {
-  int64_t n = s->v.plan.n, count = n < MT_NN_SAMPLE ? n : MT_NN_SAMPLE, hits;
+  int64_t n = s->v.plan.n, count = mt_nn_sample_size(n), hits;
   MT_PASS(mt_agree(s->comm, count_hits(s, count, &hits)));
   MT_PASS(mt_sum_i64(s->comm, 1, &hits));
   quality->sampled = count;

@@ -148,8 +148,8 @@ static void check(const data *in, mt_metric metric, int64_t k, double least)
   if (recall < least)
     fail_msg("%lld x %lld, %s, k %lld: recall %.4f, want %.4f", (long long)in->n,
              (long long)in->d, mt_metric_name(metric), (long long)k, recall, least);
-  assert_int_equal(f.quality.sampled, in->n < MT_NN_SAMPLE ? in->n : MT_NN_SAMPLE);
-  if (in->n <= MT_NN_SAMPLE)
+  assert_int_equal(f.quality.sampled, mt_nn_sample_size(in->n));
+  if (f.quality.sampled == in->n)
     assert_true(fabs(f.quality.recall - recall) < 1e-12);
   else
     assert_true(fabs(f.quality.recall - recall) < 0.01);

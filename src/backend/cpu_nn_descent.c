@@ -368,7 +368,7 @@ static int64_t count_hits(const descent *s, worker *w, int64_t i, double *distan
 static mt_status measure_recall(descent *s, mt_knn_quality *quality)
 {
   mt_status status = MT_OK;
-  int64_t count = s->n < MT_NN_SAMPLE ? s->n : MT_NN_SAMPLE, hits = 0;
+  int64_t count = mt_nn_sample_size(s->n), hits = 0;
   double *distances = NULL;
   uint32_t *entries = NULL;
   status = mt_memory_new(s->n_threads * s->k, sizeof *distances, "distances",

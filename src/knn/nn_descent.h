@@ -213,9 +213,13 @@ MT_BOTH void mt_nn_keep(int64_t width, double distance, uint32_t row, double *di
   entries[at] = row | MT_NN_NEW;
 }
 
-/* Rows whose recall is measured: MT_NN_SAMPLE of them, or all; the i-th of `count`, from
- * equal parts of the rows, hence ascending. */
-enum { MT_NN_SAMPLE = 1000 };
+/* Rows whose recall is measured: how many; the i-th of `count`, from equal parts of the rows,
+ * hence ascending. */
+MT_BOTH int64_t mt_nn_sample_size(int64_t n)
+{
+  return n < 1000 ? n : 1000;
+}
+
 MT_BOTH int64_t mt_nn_sampled_row(int64_t n, int64_t count, int64_t i)
 {
   uint32_t word[4];
