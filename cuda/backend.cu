@@ -64,6 +64,7 @@ static mt_status open_backend(mt_backend **backend_out)
   gpu->table.umap_layout = mt_gpu_umap_layout;
   gpu->table.spanning_tree = mt_cuda_spanning_tree;
   gpu->table.condensed_tree = mt_cuda_condensed_tree;
+  gpu->table.clusters = mt_cuda_clusters;
   gpu->table.memory_peak = memory_peak;
   gpu->table.close = close_backend;
   *backend_out = &gpu->table;

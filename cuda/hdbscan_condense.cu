@@ -172,13 +172,6 @@ static mt_status number_clusters(mt_gpu *gpu, descent *d, int64_t *n_clusters_ou
   return MT_OK;
 }
 
-/* The condensed tree on the device, as mt_condensed_tree has it. */
-typedef struct table {
-  int64_t n_rows;
-  mt_array<int64_t> parent, child, size;
-  mt_array<double> lambda;
-} table;
-
 typedef struct table_view {
   int64_t *parent, *child, *size;
   double *lambda;
@@ -261,7 +254,7 @@ static mt_status write_points(mt_gpu *gpu, const descent *d, const uint32_t *ord
   });
 }
 
-static mt_status write_rows(mt_gpu *gpu, const descent *d, table *out)
+static mt_status write_rows(mt_gpu *gpu, const descent *d, mt_condensed_rows *out)
 {
   int64_t n = d->tree.n;
   mt_array<uint32_t> order;
@@ -282,54 +275,86 @@ static mt_status write_rows(mt_gpu *gpu, const descent *d, table *out)
   return write_points(gpu, d, order.data, side_row.data, head.data, view);
 }
 
-static mt_status give(mt_gpu *gpu, const table *from, mt_condensed_tree *to)
+mt_status mt_rows_to_host(mt_gpu *gpu, const mt_condensed_rows *from,
+                          mt_condensed_tree *tree_out)
 {
   mt_status status = MT_OK;
-  to->n_rows = from->n_rows;
-  MT_NEW(to->parent, to->n_rows);
-  MT_NEW(to->child, to->n_rows);
-  MT_NEW(to->lambda, to->n_rows);
-  MT_NEW(to->child_size, to->n_rows);
-  MT_TRY(mt_to_host(gpu, to->n_rows, from->parent.data, to->parent));
-  MT_TRY(mt_to_host(gpu, to->n_rows, from->child.data, to->child));
-  MT_TRY(mt_to_host(gpu, to->n_rows, from->lambda.data, to->lambda));
-  MT_TRY(mt_to_host(gpu, to->n_rows, from->size.data, to->child_size));
+  mt_condensed_tree tree = {};
+  tree.n = from->n;
+  tree.n_clusters = from->n_clusters;
+  tree.n_rows = from->n_rows;
+  MT_NEW(tree.parent, tree.n_rows);
+  MT_NEW(tree.child, tree.n_rows);
+  MT_NEW(tree.lambda, tree.n_rows);
+  MT_NEW(tree.child_size, tree.n_rows);
+  MT_TRY(mt_to_host(gpu, tree.n_rows, from->parent.data, tree.parent));
+  MT_TRY(mt_to_host(gpu, tree.n_rows, from->child.data, tree.child));
+  MT_TRY(mt_to_host(gpu, tree.n_rows, from->lambda.data, tree.lambda));
+  MT_TRY(mt_to_host(gpu, tree.n_rows, from->size.data, tree.child_size));
+  *tree_out = tree;
+  memset(&tree, 0, sizeof tree);
 done:
+  mt_condensed_tree_destroy(&tree);
   return status;
 }
 
-static mt_status condense(mt_gpu *gpu, int64_t min_cluster_size, int64_t n,
-                          const mt_edge *tree, mt_condensed_tree *tree_out)
+static mt_status find_lambda_of_zero(mt_gpu *gpu, descent *d)
+{
+  const mt_edge *tree = d->tree.tree.data;
+  int64_t m = d->tree.m;
+  double ends[2] = {0.0, 0.0};
+  mt_array<double> both;
+  MT_PASS(both.make_zeroed(gpu, 2, "condensed tree"));
+  double *out = both.data;
+  MT_PASS(mt_gpu_each(gpu, m, [=] __device__(int64_t e) {
+    double weight = tree[e].weight;
+    if (weight > 0.0 && (e == 0 || tree[e - 1].weight == 0.0)) out[0] = weight;
+    if (e + 1 == m) out[1] = weight;
+  }));
+  MT_PASS(mt_to_host(gpu, 2, out, ends));
+  d->lambda_of_zero = mt_lambda_of_zero(ends[0], ends[1]);
+  return MT_OK;
+}
+
+mt_status mt_condense_rows(mt_gpu *gpu, int64_t min_cluster_size, int64_t n,
+                           mt_array<mt_edge> *tree, mt_condensed_rows *rows_out)
 {
   descent d;
-  table rows;
   d.min_size = min_cluster_size;
-  MT_PASS(mt_dendrogram_create(gpu, n, tree, &d.tree));
-  d.lambda_of_zero = mt_lambda_of_zero(n, tree);
+  d.tree.tree.swap(*tree);
+  MT_PASS(mt_dendrogram_create(gpu, n, &d.tree));
+  MT_PASS(find_lambda_of_zero(gpu, &d));
   MT_PASS(d.start.make(gpu, n - 1, "condensed tree"));
   MT_PASS(d.depth.make(gpu, n - 1, "condensed tree"));
   MT_PASS(d.owner.make(gpu, n - 1, "condensed tree"));
   MT_PASS(go_down(gpu, &d));
   MT_PASS(order_splits(gpu, &d));
-  MT_PASS(number_clusters(gpu, &d, &tree_out->n_clusters));
-  MT_PASS(write_rows(gpu, &d, &rows));
-  return give(gpu, &rows, tree_out);
+  MT_PASS(number_clusters(gpu, &d, &rows_out->n_clusters));
+  rows_out->n = n;
+  return write_rows(gpu, &d, rows_out);
+}
+
+int64_t mt_condense_bytes(int64_t n)
+{
+  int64_t dendrogram = 13 * (int64_t)sizeof(uint32_t) + (int64_t)sizeof(mt_edge);
+  int64_t down = 6 * (int64_t)sizeof(uint32_t) + 1, rows = 4 * (int64_t)sizeof(int64_t);
+  int64_t scratch = 4 * (int64_t)sizeof(int64_t);
+  return n * (dendrogram + down + rows + scratch);
 }
 
 mt_status mt_cuda_condensed_tree(mt_backend *be, int64_t min_cluster_size, int64_t n,
                                  const mt_edge *tree, mt_condensed_tree *tree_out)
 {
+  mt_gpu *gpu = mt_gpu_of(be);
+  mt_array<mt_edge> edges;
+  mt_condensed_rows rows;
   if (n < 2 || n > INT32_MAX) /* nothing to do, or too large for a GPU */
     return mt_condensed_tree_find(min_cluster_size, n, tree, tree_out);
   if (min_cluster_size < 2)
     return mt_fail(MT_ERR_ARG, "min_cluster_size is %lld, and must be 2 or more",
                    (long long)min_cluster_size);
-  mt_condensed_tree found = {};
-  found.n = n;
-  mt_status status = condense(mt_gpu_of(be), min_cluster_size, n, tree, &found);
-  if (status == MT_OK)
-    *tree_out = found;
-  else
-    mt_condensed_tree_destroy(&found);
-  return status;
+  MT_PASS(edges.make(gpu, n - 1, "edges"));
+  MT_PASS(mt_to_device(gpu, n - 1, tree, edges.data));
+  MT_PASS(mt_condense_rows(gpu, min_cluster_size, n, &edges, &rows));
+  return mt_rows_to_host(gpu, &rows, tree_out);
 }

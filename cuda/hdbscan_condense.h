@@ -61,9 +61,26 @@ static __device__ inline uint32_t mt_merge_above(const mt_dendrogram_view &t,
   return place < t.last[chain] ? t.merge[place + 1] : t.hangs_on[chain];
 }
 
-/* tree: (n - 1) edges on the host, sorted and spanning, 2 <= n < 2^31.
- * Errors   MT_ERR_ARG if it is no tree or not sorted; MT_ERR_MEMORY */
-mt_status mt_dendrogram_create(mt_gpu *gpu, int64_t n, const mt_edge *tree,
-                               mt_dendrogram *dendrogram);
+/* dendrogram->tree holds n - 1 edges; 2 <= n < 2^31.
+ * Errors   MT_ERR_ARG if they are no tree or not sorted; MT_ERR_MEMORY */
+mt_status mt_dendrogram_create(mt_gpu *gpu, int64_t n, mt_dendrogram *dendrogram);
+
+/* A condensed tree on the device, as mt_condensed_tree has it. */
+typedef struct mt_condensed_rows {
+  int64_t n, n_clusters, n_rows;
+  mt_array<int64_t> parent, child, size;
+  mt_array<double> lambda;
+} mt_condensed_rows;
+
+/* Likewise; tree: n - 1 edges, taken over. */
+mt_status mt_condense_rows(mt_gpu *gpu, int64_t min_cluster_size, int64_t n,
+                           mt_array<mt_edge> *tree, mt_condensed_rows *rows_out);
+int64_t mt_condense_bytes(int64_t n); /* of device memory, the tree counted */
+mt_status mt_rows_to_host(mt_gpu *gpu, const mt_condensed_rows *rows,
+                          mt_condensed_tree *tree_out);
+
+/* Labels and scores from it; clusters->n is n, all is noise so far. */
+mt_status mt_select_on_gpu(mt_gpu *gpu, const mt_hdbscan_options *options,
+                           const mt_condensed_rows *rows, mt_clusters *clusters);
 
 #endif

@@ -238,12 +238,10 @@ static mt_status find_sizes(mt_gpu *gpu, mt_dendrogram *t)
   return MT_OK;
 }
 
-mt_status mt_dendrogram_create(mt_gpu *gpu, int64_t n, const mt_edge *tree,
-                               mt_dendrogram *t)
+mt_status mt_dendrogram_create(mt_gpu *gpu, int64_t n, mt_dendrogram *t)
 {
   t->n = n;
   t->m = n - 1;
-  MT_PASS(t->tree.make(gpu, t->m, "edges"));
   MT_PASS(t->hangs_on.make(gpu, 2 * n, "dendrogram"));
   MT_PASS(t->above.make(gpu, 2 * n, "dendrogram"));
   MT_PASS(t->first.make(gpu, 2 * n, "dendrogram"));
@@ -253,7 +251,6 @@ mt_status mt_dendrogram_create(mt_gpu *gpu, int64_t n, const mt_edge *tree,
   MT_PASS(t->left.make(gpu, t->m, "dendrogram"));
   MT_PASS(t->right.make(gpu, t->m, "dendrogram"));
   MT_PASS(t->size.make(gpu, t->m, "dendrogram"));
-  MT_PASS(mt_to_device(gpu, t->m, tree, t->tree.data));
   MT_PASS(check_order(gpu, t));
   MT_PASS(contract_all(gpu, t));
   MT_PASS(find_chains(gpu, t));

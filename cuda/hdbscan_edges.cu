@@ -6,12 +6,11 @@ int64_t mt_edges_bytes(int64_t n)
 }
 
 /* By (a, b), then by weight: the second sort is stable. */
-mt_status mt_edges_to_host(mt_gpu *gpu, int64_t n, uint64_t *pair, double *weight,
-                           mt_edge *tree_out)
+mt_status mt_sort_edges(mt_gpu *gpu, int64_t n, uint64_t *pair, double *weight,
+                        mt_edge *edge)
 {
   mt_array<uint32_t> numbers;
   mt_array<uint64_t> keys;
-  mt_array<mt_edge> edges;
   MT_PASS(numbers.make(gpu, n, "edges"));
   MT_PASS(keys.make(gpu, n, "edges"));
   uint32_t *number = numbers.data;
@@ -21,12 +20,9 @@ mt_status mt_edges_to_host(mt_gpu *gpu, int64_t n, uint64_t *pair, double *weigh
   MT_PASS(mt_gpu_each(
       gpu, n, [=] __device__(int64_t i) { key[i] = mt_bits_of(weight[number[i]]); }));
   MT_PASS(mt_gpu_sort_pairs(gpu, n, key, pair, 0, 64));
-  MT_PASS(edges.make(gpu, n, "edges"));
-  mt_edge *edge = edges.data;
-  MT_PASS(mt_gpu_each(gpu, n, [=] __device__(int64_t i) {
+  return mt_gpu_each(gpu, n, [=] __device__(int64_t i) {
     edge[i].a = (int64_t)(pair[i] >> 32);
     edge[i].b = (int64_t)(uint32_t)pair[i];
     edge[i].weight = mt_of_bits(key[i]);
-  }));
-  return mt_to_host(gpu, n, edges.data, tree_out);
+  });
 }

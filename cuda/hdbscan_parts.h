@@ -37,12 +37,11 @@ mt_status mt_run_rounds(mt_gpu *gpu, const mt_comm *comm, const mt_space *space,
                         double *weight2_out, int *n_rounds_out);
 int64_t mt_rounds_bytes(int64_t n, int64_t d);
 
-/* ---- edges: sorting, to the host ---------------------------------------------------------- */
+/* ---- edges ---------------------------------------------------------------------------------- */
 
-/* pair, weight: n edges, weights >= 0; both are used up. tree_out: on the host, by
- * (weight, a, b). */
-mt_status mt_edges_to_host(mt_gpu *gpu, int64_t n, uint64_t *pair, double *weight,
-                           mt_edge *tree_out);
+/* pair, weight: n edges, weights >= 0; both are used up. tree_out: by (weight, a, b). */
+mt_status mt_sort_edges(mt_gpu *gpu, int64_t n, uint64_t *pair, double *weight,
+                        mt_edge *tree_out);
 int64_t mt_edges_bytes(int64_t n);
 
 #endif

@@ -43,6 +43,7 @@ typedef struct mt_knn_quality {
 } mt_knn_quality;
 
 typedef struct mt_condensed_tree mt_condensed_tree; /* hdbscan/hdbscan.h */
+typedef struct mt_clusters mt_clusters;
 
 typedef struct mt_backend {
   const char *name; /* "cpu" or "cuda": what the job's stages over all topics run on */
@@ -122,6 +123,14 @@ typedef struct mt_backend {
   mt_status (*condensed_tree)(struct mt_backend *be, int64_t min_cluster_size,
                               int64_t n, const mt_edge *tree,
                               mt_condensed_tree *tree_out);
+
+  /**
+   * Both, and clusters from them (hdbscan/hdbscan.h), whole on every rank. n >= 2, points
+   * finite. A backend may keep the trees where they are: mt_clusters_by_steps does not.
+   */
+  mt_status (*clusters)(struct mt_backend *be, const mt_comm *comm,
+                        const mt_hdbscan_options *options, int64_t n, int64_t d,
+                        const float *points, mt_clusters *clusters_out);
 
   /* Bytes of the device that it has held at most since this was asked last; NULL: none has
    * any. Not collective. */

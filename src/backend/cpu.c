@@ -1,5 +1,6 @@
 #include "backend/backend.h"
 #include "base/memory.h"
+#include "hdbscan/hdbscan.h"
 #include "umap/umap.h"
 
 #include <stdlib.h>
@@ -34,6 +35,7 @@ mt_status mt_backend_cpu(mt_backend **backend_out)
       .umap_layout = mt_umap_by_steps,
       .spanning_tree = mt_cpu_spanning_tree,
       .condensed_tree = mt_cpu_condensed_tree,
+      .clusters = mt_clusters_by_steps,
       .close = close_backend,
   };
   *backend_out = be;

@@ -13,13 +13,10 @@ void mt_condensed_tree_destroy(mt_condensed_tree *tree)
   memset(tree, 0, sizeof *tree);
 }
 
-double mt_lambda_of_zero(int64_t n, const mt_edge *tree)
+double mt_lambda_of_zero(double smallest, double largest)
 {
-  double largest = n > 1 ? tree[n - 2].weight : 0.0;
   if (largest == 0.0) return 1.0;
-  int64_t i = 0;
-  while (tree[i].weight == 0.0) i++; /* they ascend, and the last is not 0 */
-  double nearest = 1.0 / tree[i].weight, step = 0x1p24 / largest;
+  double nearest = 1.0 / smallest, step = 0x1p24 / largest;
   return 2.0 * (nearest > step ? nearest : step);
 }
 
@@ -139,10 +136,15 @@ mt_status mt_condensed_tree_find(int64_t min_cluster_size, int64_t n,
 {
   mt_status status = MT_OK;
   mt_merge *merges = NULL;
+  double of_zero = 1.0;
   MT_NEW(merges, n);
-  if (n >= 2) MT_TRY(mt_single_linkage(n, tree, merges));
-  MT_TRY(
-      mt_condense(n, merges, min_cluster_size, mt_lambda_of_zero(n, tree), tree_out));
+  if (n >= 2) {
+    MT_TRY(mt_single_linkage(n, tree, merges));
+    int64_t i = 0;
+    while (i < n - 2 && tree[i].weight == 0.0) i++; /* they ascend */
+    of_zero = mt_lambda_of_zero(tree[i].weight, tree[n - 2].weight);
+  }
+  MT_TRY(mt_condense(n, merges, min_cluster_size, of_zero, tree_out));
 done:
   free(merges);
   return status;

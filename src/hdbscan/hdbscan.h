@@ -73,10 +73,10 @@ struct mt_condensed_tree {
 /**
  * lambda of a distance of 0: twice the larger of 1 / (smallest distance above 0) and
  * 2^24 / (largest distance), so as if duplicates lay half a float32 step of the largest edge
- * apart; 1 if all distances are 0. All other lambdas are 1 / distance.
- * tree: (n - 1) edges, sorted
+ * apart; 1 if all distances are 0 (`largest` is; `smallest` is then not looked at). All other
+ * lambdas are 1 / distance.
  */
-double mt_lambda_of_zero(int64_t n, const mt_edge *tree);
+double mt_lambda_of_zero(double smallest, double largest);
 
 /* lambda_of_zero: of merges at a distance of 0. */
 mt_status mt_condense(int64_t n, const mt_merge *merges, int64_t min_cluster_size,
@@ -91,7 +91,7 @@ void mt_condensed_tree_destroy(
 mt_status mt_hdbscan_check(const mt_hdbscan_options *options);
 
 /* The result for n points. */
-typedef struct mt_clusters {
+struct mt_clusters {
   int64_t n, n_clusters;
   int32_t *
       labels; /* (n) 0..n_clusters-1 by ascending number in the condensed tree; -1 noise; owned */
@@ -100,7 +100,7 @@ typedef struct mt_clusters {
   double *
       persistence; /* (n_clusters) stability / (labelled points x largest lambda); owned */
   mt_condensed_tree tree;
-} mt_clusters;
+};
 
 /**
  * Labels and scores from a spanning tree. Not collective: every rank may do it for itself.
@@ -116,8 +116,13 @@ mt_status mt_clusters_select(const mt_hdbscan_options *options, mt_condensed_tre
 void mt_clusters_destroy(
     mt_clusters *clusters); /* frees the arrays; empties the struct */
 
+/* mt_backend.clusters by way of the table's spanning_tree and condensed_tree. */
+mt_status mt_clusters_by_steps(mt_backend *be, const mt_comm *comm,
+                               const mt_hdbscan_options *options, int64_t n, int64_t d,
+                               const float *points, mt_clusters *clusters_out);
+
 /**
- * All of it: points to clusters, with a backend's spanning tree. Collective over comm; the
+ * All of it: points to clusters, by a backend. Collective over comm; the
  * same result on all ranks, the same bits for any number of them.
  * points   (n, d) float32, whole on every rank
  * Errors   MT_ERR_INPUT naming the first point that is not finite; MT_ERR_ARG; MT_STOPPED

@@ -14,61 +14,46 @@ struct hdbscan_job {
   mt_clusters clusters;
 };
 
-/* A backend whose spanning tree is the GPU's, and tells what it cost. */
-struct timed_tree {
+/* A backend whose clusters are the GPU's, and that tells what they cost. */
+struct timed_backend {
   mt_backend table;
   mt_backend *gpu;
-  mt_spanning_tree_cost cost;
-  double seconds, condensing;
+  mt_hdbscan_cost cost;
 };
 
 static mt_status timed(mt_backend *be, const mt_comm *comm,
                        const mt_hdbscan_options *options, int64_t n, int64_t d,
-                       const float *points, mt_edge *tree_out, double *core_out)
+                       const float *points, mt_clusters *clusters_out)
 {
-  timed_tree *t = (timed_tree *)be;
-  double start = mt_seconds();
-  mt_status status = mt_cuda_spanning_tree_cost(t->gpu, comm, options, n, d, points,
-                                                tree_out, core_out, &t->cost);
-  t->seconds = mt_seconds() - start;
-  return status;
-}
-
-static mt_status condense(mt_backend *be, int64_t min_cluster_size, int64_t n,
-                          const mt_edge *tree, mt_condensed_tree *tree_out)
-{
-  timed_tree *t = (timed_tree *)be;
-  double start = mt_seconds();
-  mt_status status =
-      t->gpu->condensed_tree(t->gpu, min_cluster_size, n, tree, tree_out);
-  t->condensing = mt_seconds() - start;
-  return status;
+  timed_backend *t = (timed_backend *)be;
+  return mt_cuda_clusters_cost(t->gpu, comm, options, n, d, points, clusters_out,
+                               &t->cost);
 }
 
 /* From points on the host to labels there. */
 static mt_status cluster(mt_bench *b, void *any, mt_bench_row *row, double *seconds_out)
 {
   hdbscan_job *job = (hdbscan_job *)any;
-  timed_tree tree = {};
-  tree.table = b->gpu->table;
-  tree.table.spanning_tree = timed;
-  tree.table.condensed_tree = condense;
-  tree.gpu = &b->gpu->table;
+  timed_backend backend = {};
+  backend.table = b->gpu->table;
+  backend.table.clusters = timed;
+  backend.gpu = &b->gpu->table;
   mt_clusters_destroy(&job->clusters);
   double start = mt_seconds();
-  MT_PASS(mt_hdbscan(&tree.table, b->team, job->options, job->n, job->d,
+  MT_PASS(mt_hdbscan(&backend.table, b->team, job->options, job->n, job->d,
                      job->points.data(), &job->clusters));
   *seconds_out = mt_seconds() - start;
-  const mt_spanning_tree_cost *cost = &tree.cost;
-  double parts = cost->upload + cost->space + cost->cores + cost->rounds + cost->edges;
+  const mt_hdbscan_cost *cost = &backend.cost;
+  double parts = cost->upload + cost->space + cost->cores + cost->rounds + cost->edges +
+                 cost->condensing + cost->selection;
   mt_bench_phase(row, "upload", cost->upload);
   mt_bench_phase(row, "space", cost->space);
   mt_bench_phase(row, "cores", cost->cores);
   mt_bench_phase(row, "rounds", cost->rounds);
   mt_bench_phase(row, "edges", cost->edges);
-  mt_bench_phase(row, "tree on the host", tree.seconds - parts);
-  mt_bench_phase(row, "condensed tree", tree.condensing);
-  mt_bench_phase(row, "clusters", *seconds_out - tree.seconds - tree.condensing);
+  mt_bench_phase(row, "condensed tree", cost->condensing);
+  mt_bench_phase(row, "clusters, to the host", cost->selection);
+  mt_bench_phase(row, "on the host", *seconds_out - parts);
   row->notes[0] = '\0';
   mt_bench_note(row,
                 "min_samples %lld, min_cluster_size %lld; %lld distinct, %d rounds, "
