@@ -61,7 +61,7 @@ cuda_SRC = cuda/backend.cu cuda/device.cu cuda/exchange.cu cuda/primitives.cu
 cuda_SRC += cuda/hdbscan.cu cuda/hdbscan_space.cu cuda/hdbscan_cores.cu cuda/hdbscan_rounds.cu \
 	cuda/hdbscan_edges.cu cuda/hdbscan_dendrogram.cu cuda/hdbscan_condense.cu cuda/hdbscan_select.cu
 cuda_SRC += cuda/knn.cu cuda/knn_rows.cu cuda/knn_select.cu cuda/knn_measure.cu \
-	cuda/knn_again.cu cuda/knn_feed.cu
+	cuda/knn_again.cu cuda/knn_group.cu cuda/knn_feed.cu
 cuda_SRC += cuda/umap.cu cuda/umap_graph.cu cuda/umap_start.cu cuda/umap_epochs.cu
 cuda_SRC += cuda/nn_descent.cu
 

@@ -67,6 +67,7 @@ static void settle_sizes(mt_knn_search *s)
     int64_t panels = (s->padded + 8191) / 8192;
     sizes->panel = (s->padded + panels - 1) / panels;
   }
+  if (sizes->group <= 0) sizes->group = 256;
   if (sizes->fine <= 0) sizes->fine = 1024;
   sizes->panel = (sizes->panel + 63) / 64 * 64;
   sizes->fine = (sizes->fine + 63) / 64 * 64;
@@ -158,6 +159,7 @@ static mt_status new_memory(mt_knn_search *s, const plan *p)
 {
   mt_gpu *gpu = s->gpu;
   int64_t rows = p->whole ? s->local : least(p->piece, s->widest);
+  s->resident = p->resident;
   s->whole = p->whole;
   MT_PASS(s->centre.make(gpu, s->d, "centre"));
   MT_PASS(s->scale.make(gpu, s->n, "scales"));

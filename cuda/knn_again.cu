@@ -5,23 +5,14 @@
 #include "knn_parts.h"
 #include "primitives.h"
 
-/* Rows that are searched again, some at a time. */
-typedef struct seekers {
-  int64_t count;
-  const uint32_t *pick;       /* (count) numbers within the local rows */
-  mt_array<uint32_t> numbers; /* (count) over all rows */
-  mt_array<uint32_t> last;    /* (count) largest number that may win */
-  mt_knn_lists lists;
-} seekers;
-
 static int64_t least(int64_t a, int64_t b)
 {
   return a < b ? a : b;
 }
 
 /* Equal distances go to the lower number: at 0 nothing else can win. */
-static mt_status new_seekers(mt_knn_search *s, int64_t count, const uint32_t *pick,
-                             seekers *out)
+mt_status mt_knn_new_seekers(mt_knn_search *s, int64_t count, const uint32_t *pick,
+                             mt_knn_seekers *out)
 {
   out->count = count;
   out->pick = pick;
@@ -39,7 +30,7 @@ static mt_status new_seekers(mt_knn_search *s, int64_t count, const uint32_t *pi
   });
 }
 
-static mt_knn_side seeking(const seekers *q)
+static mt_knn_side seeking(const mt_knn_seekers *q)
 {
   mt_knn_side side = {};
   side.numbers = q->numbers.data;
@@ -59,8 +50,7 @@ static mt_knn_side standing(int64_t first, int64_t rows)
   return side;
 }
 
-/* Measures what was listed; rows that found more than fits are left over. Collective. */
-static mt_status measure_seekers(mt_knn_search *s, const seekers *q,
+mt_status mt_knn_measure_seekers(mt_knn_search *s, const mt_knn_seekers *q,
                                  uint32_t *left_over, int64_t *left_out)
 {
   mt_knn_pairs pairs;
@@ -89,68 +79,85 @@ static mt_status measure_seekers(mt_knn_search *s, const seekers *q,
 
 /* ---- with rounded rows ---------------------------------------------------------------------- */
 
-typedef struct rounded {
-  mt_array<uint16_t> near; /* (count, padded) */
-  mt_array<float> half, level;
-} rounded;
-
-static mt_status gather(mt_knn_search *s, const seekers *q, rounded *out)
+mt_status mt_knn_settle_levels(mt_knn_search *s, mt_knn_bound bound, const float *half,
+                               const float *reach, const float *error,
+                               mt_knn_seekers *q)
 {
-  MT_PASS(out->near.make(s->gpu, q->count * s->padded, "rows to search again"));
-  MT_PASS(out->half.make(s->gpu, q->count, "norms"));
-  MT_PASS(out->level.make(s->gpu, q->count, "levels"));
   const uint32_t *pick = q->pick;
-  const uint16_t *from = s->near.data;
-  uint16_t *near = out->near.data;
-  int64_t padded = s->padded, first = s->first;
-  MT_PASS(mt_gpu_each(s->gpu, q->count * padded, [=] __device__(int64_t at) {
-    near[at] = from[(int64_t)pick[at / padded] * padded + at % padded];
-  }));
-  mt_knn_bound bound = s->bound;
-  bound.gamma = mt_knn_gamma(padded, s->sizes.fine);
-  const float *half = s->half.data + first, *reach = s->reach.data + first;
-  const float *error = s->error.data + first;
   const double *kth = s->kth.data;
-  float *half_out = out->half.data, *level = out->level.data;
+  bound.gamma = mt_knn_gamma(s->padded, s->sizes.fine);
+  MT_PASS(q->level.make(s->gpu, q->count, "levels"));
+  float *level = q->level.data;
   return mt_gpu_each(s->gpu, q->count, [=] __device__(int64_t i) {
-    int64_t row = pick[i];
-    double length = mt_knn_length(&bound, kth[row]);
-    mt_knn_within w = mt_knn_near(&bound, length, reach[row], error[row], half[row]);
-    double sum = length + error[row] + w.error, most = 0.5 * sum * sum + w.blur;
-    half_out[i] = half[row];
-    level[i] =
-        bound.ratio < 0.5 && most < 1e30 ? (float)(most * (1.0 + 0x1p-20)) : INFINITY;
+    double length = mt_knn_length(&bound, kth[pick[i]]);
+    mt_knn_within w = mt_knn_near(&bound, length, reach[i], error[i], half[i]);
+    double sum = length + error[i] + w.error, most = 0.5 * sum * sum + w.blur;
+    bool known = bound.ratio < 0.5 && most < 1e30;
+    level[i] = known ? (float)(most * (1.0 + 0x1p-20)) : INFINITY;
   });
 }
 
-static mt_status seek_rounded(mt_knn_search *s, const seekers *q, const rounded *r,
-                              const uint16_t *near, int64_t first, int64_t count)
+mt_status mt_knn_seek(mt_knn_search *s, const mt_knn_seekers *q, const uint16_t *near,
+                      const float *half, int64_t count, const uint16_t *others,
+                      const float *others_half, const uint32_t *numbers, int64_t first)
 {
   for (int64_t j = 0; q->count > 0 && j < count; j += s->sizes.tile) {
-    int64_t many = least(s->sizes.tile, count - j);
-    MT_PASS(mt_knn_multiply(s, q->count, r->near.data, many, near + j * s->padded,
+    mt_knn_side columns = {};
+    columns.first = first + j;
+    columns.numbers = numbers == nullptr ? nullptr : numbers + j;
+    columns.rows = least(s->sizes.tile, count - j);
+    MT_PASS(mt_knn_multiply(s, q->count, near, columns.rows, others + j * s->padded,
                             s->sizes.fine));
-    MT_PASS(mt_knn_filter<float>(
-        s, s->product.data, s->sizes.tile, seeking(q), standing(first + j, many),
-        r->half.data, s->half.data + first + j, r->level.data, s->sizes.again));
+    MT_PASS(mt_knn_filter<float>(s, s->product.data, s->sizes.tile, seeking(q), columns,
+                                 half, others_half + j, q->level.data, s->sizes.again));
   }
   return MT_OK;
+}
+
+/* The seekers' rounded rows. */
+typedef struct rounded {
+  mt_array<uint16_t> near; /* (count, padded) */
+  mt_array<float> half, reach, error;
+} rounded;
+
+static mt_status gather(mt_knn_search *s, mt_knn_seekers *q, rounded *out)
+{
+  MT_PASS(out->near.make(s->gpu, q->count * s->padded, "rows to search again"));
+  MT_PASS(out->half.make(s->gpu, q->count, "norms"));
+  MT_PASS(out->reach.make(s->gpu, q->count, "norms"));
+  MT_PASS(out->error.make(s->gpu, q->count, "rounding errors"));
+  const uint32_t *pick = q->pick, *numbers = q->numbers.data;
+  const uint16_t *from = s->near.data;
+  uint16_t *near = out->near.data;
+  int64_t padded = s->padded;
+  MT_PASS(mt_gpu_each(s->gpu, q->count * padded, [=] __device__(int64_t at) {
+    near[at] = from[(int64_t)pick[at / padded] * padded + at % padded];
+  }));
+  const float *half = s->half.data, *reach = s->reach.data, *error = s->error.data;
+  mt_knn_rounded to = {near, out->half.data, out->reach.data, out->error.data};
+  MT_PASS(mt_gpu_each(s->gpu, q->count, [=] __device__(int64_t i) {
+    to.half[i] = half[numbers[i]];
+    to.reach[i] = reach[numbers[i]];
+    to.error[i] = error[numbers[i]];
+  }));
+  return mt_knn_settle_levels(s, s->bound, to.half, to.reach, to.error, q);
 }
 
 static mt_status repeat_rounded(mt_knn_search *s, int64_t count, const uint32_t *pick,
                                 uint32_t *left_over, int64_t *left_out)
 {
-  seekers q;
+  mt_knn_seekers q;
   rounded r;
-  mt_status status = new_seekers(s, count, pick, &q);
+  mt_status status = mt_knn_new_seekers(s, count, pick, &q);
   if (status == MT_OK) status = gather(s, &q, &r);
   MT_PASS(mt_agree(s->comm, status));
-  const seekers *seek = &q;
+  const mt_knn_seekers *seek = &q;
   const rounded *rows = &r;
   MT_PASS(mt_knn_visit_near(s, [=](const uint16_t *near, int64_t first, int64_t many) {
-    return seek_rounded(s, seek, rows, near, first, many);
+    return mt_knn_seek(s, seek, rows->near.data, rows->half.data, many, near,
+                       s->half.data + first, nullptr, first);
   }));
-  return measure_seekers(s, &q, left_over, left_out);
+  return mt_knn_measure_seekers(s, &q, left_over, left_out);
 }
 
 /* ---- in double ------------------------------------------------------------------------------- */
@@ -172,7 +179,7 @@ static mt_knn_bound bound_in_double(const mt_knn_search *s)
   return bound;
 }
 
-static mt_status new_expanded(mt_knn_search *s, const seekers *q, expanded *out)
+static mt_status new_expanded(mt_knn_search *s, const mt_knn_seekers *q, expanded *out)
 {
   mt_array<float> hold;
   const float *raw;
@@ -200,8 +207,9 @@ static mt_status new_expanded(mt_knn_search *s, const seekers *q, expanded *out)
   });
 }
 
-static mt_status seek_expanded(mt_knn_search *s, const seekers *q, const expanded *e,
-                               const float *raw, int64_t first, int64_t count)
+static mt_status seek_expanded(mt_knn_search *s, const mt_knn_seekers *q,
+                               const expanded *e, const float *raw, int64_t first,
+                               int64_t count)
 {
   const double one = 1.0, zero = 0.0;
   int d = (int)s->d, stride = d > 0 ? d : 1;
@@ -222,17 +230,17 @@ static mt_status seek_expanded(mt_knn_search *s, const seekers *q, const expande
 static mt_status repeat_expanded(mt_knn_search *s, int64_t count, const uint32_t *pick,
                                  uint32_t *left_over, int64_t *left_out)
 {
-  seekers q;
+  mt_knn_seekers q;
   expanded e;
-  mt_status status = new_seekers(s, count, pick, &q);
+  mt_status status = mt_knn_new_seekers(s, count, pick, &q);
   if (status == MT_OK) status = new_expanded(s, &q, &e);
   MT_PASS(mt_agree(s->comm, status));
-  const seekers *seek = &q;
+  const mt_knn_seekers *seek = &q;
   const expanded *rows = &e;
   MT_PASS(mt_knn_visit_raw(s, [=](const float *raw, int64_t first, int64_t many) {
     return seek_expanded(s, seek, rows, raw, first, many);
   }));
-  return measure_seekers(s, &q, left_over, left_out);
+  return mt_knn_measure_seekers(s, &q, left_over, left_out);
 }
 
 /* ---- one after the other ------------------------------------------------------------------------ */
@@ -266,18 +274,21 @@ static mt_status repeat_brute(mt_knn_search *s, int64_t count, const uint32_t *p
 
 mt_status mt_knn_repeat(mt_knn_search *s)
 {
-  mt_array<uint32_t> first, second, third;
-  int64_t first_count = 0, second_count = 0, third_count = 0, none;
-  mt_status status = mt_knn_unproven(s, &first, &first_count);
-  if (status == MT_OK) status = second.make(s->gpu, first_count, "rows left over");
-  if (status == MT_OK) status = third.make(s->gpu, first_count, "rows left over");
+  mt_array<uint32_t> all, first, second, third;
+  int64_t count = 0, first_count = 0, second_count = 0, third_count = 0, none;
+  mt_status status = mt_knn_unproven(s, &all, &count);
+  if (status == MT_OK) status = first.make(s->gpu, count, "rows left over");
+  if (status == MT_OK) status = second.make(s->gpu, count, "rows left over");
+  if (status == MT_OK) status = third.make(s->gpu, count, "rows left over");
   MT_PASS(mt_agree(s->comm, status));
-  int64_t tile = s->sizes.tile, all = ((int64_t)1 << 28) / (12 * s->n) + 1;
+  int64_t tile = s->sizes.tile, brute = ((int64_t)1 << 28) / (12 * s->n) + 1;
+  MT_PASS(mt_knn_repeat_groups(s, count, all.data, first.data, &first_count));
   MT_PASS(in_pieces(s, repeat_rounded, least(tile, 4096), first_count, first.data,
                     second.data, &second_count));
   MT_PASS(in_pieces(s, repeat_expanded, least(tile, 1024), second_count, second.data,
                     third.data, &third_count));
-  s->cost.again += first_count;
+  s->cost.again += count;
+  s->cost.ungrouped += first_count;
   s->cost.with_double += second_count;
-  return in_pieces(s, repeat_brute, all, third_count, third.data, nullptr, &none);
+  return in_pieces(s, repeat_brute, brute, third_count, third.data, nullptr, &none);
 }

@@ -121,6 +121,7 @@ typedef struct mt_knn_search {
   mt_knn_bound bound;
   const float *raw; /* (local, d) this GPU's rows; NULL: they come through feed */
   struct mt_knn_feed *feed;
+  bool resident;                 /* raw is there, on all GPUs */
   bool whole;                    /* near holds all local rows at once */
   mt_array<double> centre;       /* (d) */
   mt_array<double> scale;        /* of all n rows: mt_metric_scale, */
@@ -203,6 +204,18 @@ mt_status mt_knn_look(mt_knn_search *s);
 /* Checks the rows; settles zoom, fills near if it is whole, and scale, half, reach, error of
  * all rows. Collective. */
 mt_status mt_knn_round(mt_knn_search *s);
+/* Rounded rows: y (rows, padded), |y|^2/2, r, e. */
+typedef struct mt_knn_rounded {
+  uint16_t *near;
+  float *half, *reach, *error;
+} mt_knn_rounded;
+/* Rows of raw (all, or those that pick names) rounded about a centre (d) of their own. */
+mt_status mt_knn_round_about(mt_knn_search *s, const double *centre, double zoom,
+                             int64_t count, const uint32_t *pick, const float *raw,
+                             const double *scale, mt_knn_rounded out);
+/* ratio and least: so that e <= ratio r + least for the rows. */
+mt_status mt_knn_settle_ratio(mt_knn_search *s, int64_t count, const float *reach,
+                              const float *error, mt_knn_bound *bound);
 /* Rows [first, first + count) of all once more, to near (count, padded). */
 mt_status mt_knn_round_rows(mt_knn_search *s, int64_t first, int64_t count,
                             const float *raw, uint16_t *near);
@@ -262,6 +275,39 @@ mt_status mt_knn_brute(mt_knn_search *s, int64_t rows, const uint32_t *pick);
 
 /* Searches the unproven rows again. Collective. */
 mt_status mt_knn_repeat(mt_knn_search *s);
+
+/* Rows that are searched again, some at a time. */
+typedef struct mt_knn_seekers {
+  int64_t count;
+  const uint32_t *pick;       /* (count) numbers within the local rows */
+  mt_array<uint32_t> numbers; /* (count) over all rows */
+  mt_array<uint32_t> last;    /* (count) largest number that may win */
+  mt_array<float> level;      /* (count) what they look for lies below it */
+  mt_knn_lists lists;
+} mt_knn_seekers;
+
+mt_status mt_knn_new_seekers(mt_knn_search *s, int64_t count, const uint32_t *pick,
+                             mt_knn_seekers *out);
+/* Their levels: half, reach, error (count) as they were rounded, under that bound. */
+mt_status mt_knn_settle_levels(mt_knn_search *s, mt_knn_bound bound, const float *half,
+                               const float *reach, const float *error,
+                               mt_knn_seekers *q);
+/* Lists what seekers (near, half: (count, padded), (count)) find among rounded rows, which
+ * numbers names, or which are first and following. */
+mt_status mt_knn_seek(mt_knn_search *s, const mt_knn_seekers *q, const uint16_t *near,
+                      const float *half, int64_t count, const uint16_t *others,
+                      const float *others_half, const uint32_t *numbers, int64_t first);
+/* Measures what was listed; rows that found more than fits are added to left_over, and
+ * *left_out counts these. Collective. */
+mt_status mt_knn_measure_seekers(mt_knn_search *s, const mt_knn_seekers *q,
+                                 uint32_t *left_over, int64_t *left_out);
+
+/* ---- knn_group.cu --------------------------------------------------------------------------- */
+
+/* Of count rows to search again, those that lie in groups of near-identical ones; the rest
+ * goes to left_over, *left_out of them. Collective. */
+mt_status mt_knn_repeat_groups(mt_knn_search *s, int64_t count, const uint32_t *pick,
+                               uint32_t *left_over, int64_t *left_out);
 
 /* ---- visits: every GPU's rows, one GPU after the other ---------------------------------------- */
 

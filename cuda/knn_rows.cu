@@ -206,45 +206,44 @@ static __device__ __forceinline__ float a_little_above(double value)
   return fmaxf((float)(value * (1.0 + 0x1p-20)), least);
 }
 
-/* A block for each row. */
+/* A block for each row, or each of those that pick names. */
 static __global__ void round_kernel(mt_metric metric, int64_t d, int64_t padded,
-                                    double zoom, const double *centre, const float *raw,
-                                    const double *scale, uint16_t *near, float *half,
-                                    float *reach, float *error)
+                                    double zoom, const double *centre,
+                                    const uint32_t *pick, const float *raw,
+                                    const double *scale, mt_knn_rounded out)
 {
   __shared__ double shared[THREADS];
-  int64_t row = blockIdx.x;
-  double factor = scale[row], square = 0.0, off = 0.0;
+  int64_t row = blockIdx.x, from = pick == nullptr ? row : (int64_t)pick[row];
+  double factor = scale[from], square = 0.0, off = 0.0;
   for (int64_t t = threadIdx.x; t < padded; t += blockDim.x) {
     double v = 0.0;
     if (t < d)
-      v = (mt_metric_coordinate(metric, factor, raw[row * d + t]) - centre[t]) * zoom;
+      v = (mt_metric_coordinate(metric, factor, raw[from * d + t]) - centre[t]) * zoom;
     __half y = __float2half_rn((float)v);
     double value = (double)__half2float(y);
-    near[row * padded + t] = __half_as_ushort(y);
+    out.near[row * padded + t] = __half_as_ushort(y);
     square += value * value;
     off += (v - value) * (v - value);
   }
   square = sum_block(square, shared);
   off = sum_block(off, shared);
   if (threadIdx.x != 0) return;
-  half[row] = (float)(0.5 * square);
-  reach[row] = a_little_above(sqrt(square));
+  out.half[row] = (float)(0.5 * square);
+  out.reach[row] = a_little_above(sqrt(square));
   /* the rest: z - c is rounded to double */
-  error[row] = a_little_above(sqrt(off) * (1.0 + 1e-9) + sqrt((double)d) * 0x1p-36);
+  out.error[row] = a_little_above(sqrt(off) * (1.0 + 1e-9) + sqrt((double)d) * 0x1p-36);
 }
 
-/* ratio: so that e <= ratio r + least for all rows. */
-static mt_status settle_ratio(mt_knn_search *s)
+mt_status mt_knn_settle_ratio(mt_knn_search *s, int64_t count, const float *reach,
+                              const float *error, mt_knn_bound *bound)
 {
   mt_array<unsigned> largest;
   unsigned bits = 0;
   float ratio;
-  const float *reach = s->reach.data, *error = s->error.data;
   double least = sqrt((double)s->d) * (0x1p-25 + 0x1p-36) * (1.0 + 1e-5);
   MT_PASS(largest.make_zeroed(s->gpu, 1, "ratio"));
   unsigned *out = largest.data;
-  MT_PASS(mt_gpu_each(s->gpu, s->n, [=] __device__(int64_t i) {
+  MT_PASS(mt_gpu_each(s->gpu, count, [=] __device__(int64_t i) {
     double beyond = (double)error[i] - least;
     if (beyond <= 0.0) return;
     float own = a_little_above(beyond / (double)reach[i]);
@@ -253,19 +252,27 @@ static mt_status settle_ratio(mt_knn_search *s)
   }));
   MT_PASS(mt_to_host(s->gpu, 1, out, &bits));
   memcpy(&ratio, &bits, sizeof ratio);
-  s->bound.least = least;
-  s->bound.ratio = (double)ratio;
+  bound->least = least;
+  bound->ratio = (double)ratio;
   return MT_OK;
+}
+
+mt_status mt_knn_round_about(mt_knn_search *s, const double *centre, double zoom,
+                             int64_t count, const uint32_t *pick, const float *raw,
+                             const double *scale, mt_knn_rounded out)
+{
+  if (count == 0) return MT_OK;
+  return MT_LAUNCH(s->gpu, round_kernel, (unsigned)count, THREADS, 0, s->bound.metric,
+                   s->d, s->padded, zoom, centre, pick, raw, scale, out);
 }
 
 mt_status mt_knn_round_rows(mt_knn_search *s, int64_t first, int64_t count,
                             const float *raw, uint16_t *near)
 {
-  if (count == 0) return MT_OK;
-  return MT_LAUNCH(s->gpu, round_kernel, (unsigned)count, THREADS, 0, s->bound.metric,
-                   s->d, s->padded, s->bound.zoom, s->centre.data, raw,
-                   s->scale.data + first, near, s->half.data + first,
-                   s->reach.data + first, s->error.data + first);
+  mt_knn_rounded out = {near, s->half.data + first, s->reach.data + first,
+                        s->error.data + first};
+  return mt_knn_round_about(s, s->centre.data, s->bound.zoom, count, nullptr, raw,
+                            s->scale.data + first, out);
 }
 
 /* Says which value of a bad row the metric does not allow. */
@@ -337,7 +344,8 @@ mt_status mt_knn_round(mt_knn_search *s)
   MT_PASS(mt_gpu_allgather_rows(gpu, s->comm, s->n, sizeof(float), s->half.data));
   MT_PASS(mt_gpu_allgather_rows(gpu, s->comm, s->n, sizeof(float), s->reach.data));
   MT_PASS(mt_gpu_allgather_rows(gpu, s->comm, s->n, sizeof(float), s->error.data));
-  return mt_agree(s->comm, settle_ratio(s));
+  return mt_agree(
+      s->comm, mt_knn_settle_ratio(s, s->n, s->reach.data, s->error.data, &s->bound));
 }
 
 /* ---- in double ----------------------------------------------------------------------------------- */

@@ -16,8 +16,9 @@ typedef struct mt_gpu_knn_sizes {
   int64_t again; /* candidates that a row may have when it is searched again */
   int64_t panel; /* columns that the tensor cores add up before a float takes the sum */
   int64_t fine;  /* the same when a row is searched again */
-  int64_t
-      stream; /* rows of a block that is read while the GPU works; 0: none if all fit */
+  int64_t group; /* rows that a group of those searched again has at least */
+  /* rows of a block that is read while the GPU works; 0: none if all fit */
+  int64_t stream;
   int64_t piece; /* own rows that are searched for at a time, if rows are streamed */
 } mt_gpu_knn_sizes;
 
@@ -25,6 +26,7 @@ typedef struct mt_gpu_knn_sizes {
 typedef struct mt_gpu_knn_cost {
   int64_t exact;       /* distances computed in double */
   int64_t again;       /* rows that were searched again, knowing their k-th distance */
+  int64_t ungrouped;   /* rows of these that lay in no large group of alike ones */
   int64_t with_double; /* rows of these that needed products in double */
   int64_t brute;       /* rows whose distances were all computed */
   int64_t streamed;    /* bytes read from the host while searching */

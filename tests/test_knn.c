@@ -175,7 +175,8 @@ static void check_all(const data *in)
   static int round;
   static const sizes some[] = {
       {{0, 0, 3}, {0}},
-      {{17, 9, 2}, {.tile = 12, .keep = 1, .room = 1, .again = 60, .panel = 64}},
+      {{17, 9, 2},
+       {.tile = 12, .keep = 1, .room = 1, .again = 60, .panel = 64, .group = 8}},
       {{64, 37, 64}, {.tile = 37, .keep = 19, .room = 64, .again = 20, .stream = 23}},
       {{31, 64, 1},
        {.tile = 64, .again = 52, .panel = 128, .stream = 40, .piece = 31}}};
@@ -386,16 +387,16 @@ static void test_again(void **state)
   (void)state;
   enum { K = 5 };
   static const sizes some[] = {
-      {{0, 0, 0}, {.keep = 8, .room = 64, .again = 200}},
+      {{0, 0, 0}, {.keep = 8, .room = 64, .again = 200, .group = 20}},
       {{0, 0, 0}, {.keep = 8, .room = 64, .again = 40, .stream = 50}},
       {{0, 0, 0}, {.keep = 8, .room = 64, .again = 9, .piece = 60, .stream = 50}}};
   if (!mt_test_on_gpus()) skip();
   data in;
   new_data(&in, "again", 150, 90);
-  int64_t indices[150 * K], reached[3] = {0};
+  int64_t indices[150 * K], reached[4] = {0};
   double distances[150 * K];
   for (int i = 0; i < 3; i++) {
-    fill_topics(&in, 1, i < 2 ? 1e-3f : 1e-12f);
+    fill_topics(&in, i < 2 ? 3 : 1, i < 2 ? 1e-3f : 1e-12f);
     for (int64_t t = 0; t < in.d; t++) in.rows[7 * in.d + t] *= 1.5f;
     look_up(&in, MT_METRIC_EUCLIDEAN, K, indices, distances);
     found f = find(&in, MT_METRIC_EUCLIDEAN, K, &some[i], 1);
@@ -403,10 +404,11 @@ static void test_again(void **state)
     reached[0] += f.gpu_cost.again;
     reached[1] += f.gpu_cost.with_double;
     reached[2] += f.gpu_cost.brute;
+    reached[3] += f.gpu_cost.again - f.gpu_cost.ungrouped;
     forget(&f);
   }
-  assert_int_equal(mt_sum_i64(&mt_test_world, 3, reached), MT_OK);
-  for (int i = 0; i < 3; i++) assert_true(reached[i] > 0);
+  assert_int_equal(mt_sum_i64(&mt_test_world, 4, reached), MT_OK);
+  for (int i = 0; i < 4; i++) assert_true(reached[i] > 0);
   free(in.rows);
 }
 
