@@ -52,11 +52,15 @@ refused '^.*--set lda.seeds=1 1: 1 is there twice' check "$tmp/deck.xml" --set "
 refused 'umap.min_dist \(2\) is above umap.spread' check "$tmp/deck.xml" --set umap.min_dist=2
 expect_status 0 mpi 3 "$metatopics" check "$tmp/deck.xml" --out "$out" --set lda.seeds=0-9
 expect_output 'lda.seeds +0-9$' 'umap.spread +1  \(default\)' '2 periods x 10 seeds = 20' \
-  'ranks: 3 on 1 node' '1987-01 ' 'memory of the largest rank'
+  'ranks: 3 on 1 node' '1987-01 ' 'memory of the largest rank' \
+  '^knn: auto takes brute_force: .* \(limit: 1\)'
 [ ! -e "$out" ] || fail "check made the output folder"
 expect_status 0 "$metatopics" run "$tmp/deck.xml" --out "$out" --until corpus
 expect_status 0 "$metatopics" check "$tmp/deck.xml" --out "$out"
 expect_output '0 of the fits are there' 'memory of the largest rank, about:'
+expect_status 0 "$metatopics" run "$tmp/deck.xml" --out "$out" --until knn \
+  --set knn.build_algo=nn_descent
+grep -Eq '"recall": *(1\.0|0\.9)' "$out/run.json" || fail "run.json does not tell the recall"
 
 # ---- help, and what it writes
 expect_status 0 "$metatopics" help --deck

@@ -21,7 +21,7 @@ same_bits "$tmp/small.xml"
 
 # fits split over ranks: fewer fits than ranks
 write_deck "$tmp/one.xml" "$tmp/corpus.jsonl" \
-  '<lda n_components="7" seeds="3" min_docs="10"/><umap n_epochs="50"/><knn n_neighbors="5"/>'
+  '<lda n_components="7" seeds="3" min_docs="10"/><umap n_epochs="50"/><knn n_neighbors="5" build_algo="nn_descent"/>'
 same_bits "$tmp/one.xml"
 
 if [ -n "${REUTERS_TARBALL:-}" ]; then
