@@ -89,17 +89,14 @@ static mt_status give_cores(mt_gpu *gpu, const mt_space *space, const double *co
   return mt_to_host(gpu, space->n, core, core_out);
 }
 
-static mt_status upload(mt_gpu *gpu, const mt_hdbscan_options *options, int64_t n,
-                        int64_t d, const float *points, mt_space *space,
-                        clock_of_steps *clock)
+static mt_status check(mt_gpu *gpu, const mt_hdbscan_options *options, int64_t n,
+                       int64_t d, clock_of_steps *clock)
 {
   if (n < 2 || d < 1 || options->min_samples < 1 || !(options->alpha > 0.0))
     return mt_fail(MT_ERR_ARG,
                    "spanning tree: n, d, min_samples or alpha out of range");
   MT_PASS(check_memory(gpu, n, d, options->min_samples));
-  MT_PASS(clock->mark(gpu, 0));
-  MT_PASS(mt_space_upload(gpu, n, d, points, space));
-  return clock->mark(gpu, 1);
+  return clock->mark(gpu, 0);
 }
 
 /* What grows from the points: their order, core distances and tree. */
@@ -110,16 +107,24 @@ struct growth {
   mt_array<double> weight; /* (n - 1) squared while they are found */
 };
 
-static mt_status prepare(mt_gpu *gpu, const mt_hdbscan_options *options, int64_t n,
-                         int64_t d, const float *points, growth *w,
-                         clock_of_steps *clock)
+static mt_status make_room(mt_gpu *gpu, growth *w, clock_of_steps *clock)
 {
-  MT_PASS(upload(gpu, options, n, d, points, &w->space, clock));
-  MT_PASS(mt_space_create(gpu, &w->space));
   MT_PASS(w->core2.make(gpu, w->space.places.n, "core distances"));
-  MT_PASS(w->pair.make(gpu, n - 1, "edges"));
-  MT_PASS(w->weight.make(gpu, n - 1, "edges"));
+  MT_PASS(w->pair.make(gpu, w->space.n - 1, "edges"));
+  MT_PASS(w->weight.make(gpu, w->space.n - 1, "edges"));
   return clock->mark(gpu, 2);
+}
+
+/* Collective. */
+static mt_status prepare(mt_gpu *gpu, const mt_comm *comm,
+                         const mt_hdbscan_options *options, int64_t n, int64_t d,
+                         const float *points, growth *w, clock_of_steps *clock)
+{
+  MT_PASS(mt_agree(comm, check(gpu, options, n, d, clock)));
+  MT_PASS(mt_space_upload(gpu, comm, n, d, points, &w->space));
+  MT_PASS(clock->mark(gpu, 1));
+  MT_PASS(mt_space_create(gpu, comm, &w->space));
+  return mt_agree(comm, make_room(gpu, w, clock));
 }
 
 /* Edges sorted, on the device. */
@@ -141,7 +146,7 @@ static mt_status grow(mt_gpu *gpu, const mt_comm *comm,
                       double *core_out, clock_of_steps *clock, mt_hdbscan_cost *cost)
 {
   growth w;
-  MT_PASS(mt_agree(comm, prepare(gpu, options, n, d, points, &w, clock)));
+  MT_PASS(prepare(gpu, comm, options, n, d, points, &w, clock));
   int64_t n_twins = n - w.space.places.n,
           samples = options->min_samples < n - 1 ? options->min_samples : n - 1;
   cost->n_distinct = w.space.places.n;

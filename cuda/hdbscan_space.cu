@@ -1,4 +1,5 @@
 #include "hdbscan_space.h"
+#include "exchange.h"
 #include "primitives.h"
 
 /* Bits whose order is that of the numbers; -0 as +0. */
@@ -98,20 +99,45 @@ static mt_status find_distinct(mt_gpu *gpu, mt_space *space, mt_array<uint32_t> 
 
 /* ---- the kd-tree, from the root down ----------------------------------------------------------- */
 
-/* Of each node of a level, along each axis: the largest coordinate, and the inverse of the
- * smallest, as ordered bits; 0 to start with. */
-static mt_status find_extents(mt_gpu *gpu, const mt_space *space, const uint32_t *first,
-                              const uint32_t *order, int level, uint32_t *extents)
+/* Nodes [first, last) of a level, and the positions that they hold. */
+typedef struct mt_span {
+  int level;
+  int64_t first, last, begin, end;
+} mt_span;
+
+static mt_span span_of(int64_t n, int level, int64_t first, int64_t last)
+{
+  return {level, first, last, mt_node_first(n, level, first),
+          mt_node_first(n, level, last)};
+}
+
+/* What splitting needs: by position the distinct points in their order so far, and keys to
+ * sort them by; by node, along each axis, the largest coordinate and the inverse of the
+ * smallest as ordered bits; the axis that a node is split along. */
+typedef struct splitting {
+  const uint32_t *first; /* by distinct point: the point */
+  uint32_t *order;
+  mt_array<uint64_t> keys;
+  mt_array<uint32_t> extents, axes;
+} splitting;
+
+static mt_status find_extents(mt_gpu *gpu, const mt_space *space, const splitting *w,
+                              mt_span span)
 {
   enum { RUN = 32 }; /* positions a thread takes, to save atomics */
   int64_t n = space->places.n, d = space->places.d;
   const float *points = space->all.data;
-  MT_CUDA(cudaMemsetAsync(extents, 0, ((size_t)2 * d << level) * sizeof *extents,
+  const uint32_t *first = w->first, *order = w->order;
+  uint32_t *extents = w->extents.data;
+  MT_CUDA(cudaMemsetAsync(extents, 0, ((size_t)2 * d << span.level) * sizeof *extents,
                           gpu->stream));
-  return mt_gpu_each(gpu, (n + RUN - 1) / RUN, [=] __device__(int64_t run) {
-    int64_t at = run * RUN, stop = at + RUN < n ? at + RUN : n;
-    for (int64_t node = mt_node_of(n, level, at); at < stop; node++) {
-      int64_t end = mt_node_first(n, level, node + 1), last = end < stop ? end : stop;
+  int64_t runs = (span.end - span.begin + RUN - 1) / RUN;
+  return mt_gpu_each(gpu, runs, [=] __device__(int64_t run) {
+    int64_t at = span.begin + run * RUN,
+            stop = at + RUN < span.end ? at + RUN : span.end;
+    for (int64_t node = mt_node_of(n, span.level, at); at < stop; node++) {
+      int64_t end = mt_node_first(n, span.level, node + 1),
+              last = end < stop ? end : stop;
       for (int64_t t = 0; t < d; t++) {
         uint32_t high = 0, low = 0;
         for (int64_t i = at; i < last; i++) {
@@ -141,39 +167,84 @@ static __device__ int64_t widest_axis(int64_t d, const uint32_t *extent)
   return widest;
 }
 
-/* Sorts the points of each node of a level along its widest axis. */
-static mt_status split_level(mt_gpu *gpu, const mt_space *space, const uint32_t *first,
-                             int level, uint32_t *extents, uint32_t *axis,
-                             uint64_t *key, uint32_t *order)
+/* Sorts the points of each node along its widest axis. */
+static mt_status split_nodes(mt_gpu *gpu, const mt_space *space, splitting *w,
+                             mt_span span)
 {
-  int64_t n = space->places.n, d = space->places.d;
+  int64_t n = space->places.n, d = space->places.d, count = span.end - span.begin;
   const float *points = space->all.data;
-  MT_PASS(find_extents(gpu, space, first, order, level, extents));
-  MT_PASS(mt_gpu_each(gpu, (int64_t)1 << level, [=] __device__(int64_t node) {
+  const uint32_t *first = w->first;
+  uint32_t *order = w->order + span.begin, *axis = w->axes.data,
+           *extents = w->extents.data;
+  uint64_t *key = w->keys.data;
+  MT_PASS(find_extents(gpu, space, w, span));
+  MT_PASS(mt_gpu_each(gpu, span.last - span.first, [=] __device__(int64_t i) {
+    int64_t node = span.first + i;
     axis[node] = (uint32_t)widest_axis(d, extents + node * d * 2);
   }));
-  MT_PASS(mt_gpu_each(gpu, n, [=] __device__(int64_t i) {
-    int64_t node = mt_node_of(n, level, i);
+  MT_PASS(mt_gpu_each(gpu, count, [=] __device__(int64_t i) {
+    int64_t node = mt_node_of(n, span.level, span.begin + i);
     uint32_t value = ordered(points[first[order[i]] * d + axis[node]]);
     key[i] = (uint64_t)node << 32 | value;
   }));
-  return mt_gpu_sort_pairs(gpu, n, key, order, 0, 32 + level);
+  return mt_gpu_sort_pairs(gpu, count, key, order, 0, 32 + span.level);
 }
 
-static mt_status split_all(mt_gpu *gpu, const mt_space *space, const uint32_t *first,
-                           uint32_t *order)
+/* All split the upper levels; of the lower ones each GPU those below its share of nodes. */
+static int shared_levels(const mt_space *space, int gpus)
 {
-  mt_array<uint64_t> keys;
-  mt_array<uint32_t> extents, axes;
-  int depth = space->places.depth;
+  enum { NODES_EACH = 4 };
+  int levels = 0;
+  if (gpus == 1) return space->places.depth;
+  while (levels < space->places.depth && 1 << levels < NODES_EACH * gpus) levels++;
+  return levels;
+}
+
+static mt_span share_of(const mt_space *space, int level, int gpus, int gpu)
+{
+  int shared = shared_levels(space, gpus);
+  int64_t nodes = (int64_t)1 << shared;
+  return span_of(space->places.n, level,
+                 mt_part_first(nodes, gpus, gpu) << (level - shared),
+                 mt_part_first(nodes, gpus, gpu + 1) << (level - shared));
+}
+
+static mt_status split_own(mt_gpu *gpu, const mt_comm *comm, const mt_space *space,
+                           const uint32_t *first, uint32_t *order)
+{
+  int depth = space->places.depth, shared = shared_levels(space, comm->size);
+  int64_t n = space->places.n;
+  splitting w;
   if (depth < 1) return MT_OK;
-  MT_PASS(keys.make(gpu, space->places.n, "coordinates to sort"));
-  MT_PASS(extents.make(gpu, (int64_t)space->places.d << depth, "kd-tree"));
-  MT_PASS(axes.make(gpu, (int64_t)1 << (depth - 1), "kd-tree"));
-  for (int level = 0; level < depth; level++)
-    MT_PASS(split_level(gpu, space, first, level, extents.data, axes.data, keys.data,
-                        order));
+  w.first = first;
+  w.order = order;
+  MT_PASS(w.keys.make(gpu, n, "coordinates to sort"));
+  MT_PASS(w.extents.make(gpu, (int64_t)space->places.d << depth, "kd-tree"));
+  MT_PASS(w.axes.make(gpu, (int64_t)1 << (depth - 1), "kd-tree"));
+  for (int level = 0; level < shared; level++)
+    MT_PASS(split_nodes(gpu, space, &w, span_of(n, level, 0, (int64_t)1 << level)));
+  for (int level = shared; level < depth; level++)
+    MT_PASS(
+        split_nodes(gpu, space, &w, share_of(space, level, comm->size, comm->rank)));
   return MT_OK;
+}
+
+/* Collective: everyone gets the order within the others' nodes. */
+static mt_status gather_order(mt_gpu *gpu, const mt_comm *comm, const mt_space *space,
+                              uint32_t *order)
+{
+  mt_status status = MT_OK;
+  int64_t *first = nullptr;
+  int shared = shared_levels(space, comm->size);
+  if (shared == space->places.depth) return MT_OK;
+  MT_TRY(mt_agree(
+      comm, mt_memory_new(comm->size + 1, sizeof *first, "shares", (void **)&first)));
+  for (int r = 0; r < comm->size; r++)
+    first[r + 1] = share_of(space, shared, comm->size, r).end * (int64_t)sizeof *order;
+  MT_TRY(mt_gpu_allgather_blocks(gpu, comm, first, order));
+done:
+  free(first);
+  return status;
 }
 
 /* ---- by position -------------------------------------------------------------------------------- */
@@ -236,13 +307,23 @@ static mt_status find_boxes(mt_gpu *gpu, mt_space *space)
   return MT_OK;
 }
 
-mt_status mt_space_upload(mt_gpu *gpu, int64_t n, int64_t d, const float *points,
-                          mt_space *space)
+static mt_status upload_own(mt_gpu *gpu, const mt_comm *comm, int64_t n, int64_t d,
+                            const float *points, mt_space *space)
 {
+  int64_t first = mt_part_first(n, comm->size, comm->rank);
   space->n = n;
   space->places.d = (int)d;
   MT_PASS(space->all.make(gpu, n * d, "points"));
-  return mt_to_device(gpu, n * d, points, space->all.data);
+  return mt_to_device(gpu, mt_part_count(n, comm->size, comm->rank) * d,
+                      points + first * d, space->all.data + first * d);
+}
+
+mt_status mt_space_upload(mt_gpu *gpu, const mt_comm *comm, int64_t n, int64_t d,
+                          const float *points, mt_space *space)
+{
+  MT_PASS(mt_agree(comm, upload_own(gpu, comm, n, d, points, space)));
+  return mt_gpu_allgather_rows(gpu, comm, n, d * (int64_t)sizeof(float),
+                               space->all.data);
 }
 
 static void describe(mt_space *space)
@@ -253,24 +334,45 @@ static void describe(mt_space *space)
   space->places.count = space->count.data;
 }
 
-mt_status mt_space_create(mt_gpu *gpu, mt_space *space)
-{
+/* By distinct point: the first point; by point: the distinct one; by position: the distinct
+ * point, so far as this GPU orders them. */
+typedef struct numbering {
   mt_array<uint32_t> first, group, order;
-  MT_PASS(find_distinct(gpu, space, &first, &group));
+} numbering;
+
+static mt_status order_own(mt_gpu *gpu, const mt_comm *comm, mt_space *space,
+                           numbering *w)
+{
+  MT_PASS(find_distinct(gpu, space, &w->first, &w->group));
   int64_t m = space->places.n;
   bool tree = space->places.d <= MT_TREE_MOST_D;
   space->places.depth = tree ? 0 : -1;
   while (tree && (int64_t)MT_TREE_LEAF << space->places.depth < m)
     space->places.depth++;
-  MT_PASS(order.make(gpu, m, "points"));
-  uint32_t *number = order.data;
+  MT_PASS(w->order.make(gpu, m, "points"));
+  uint32_t *number = w->order.data;
   MT_PASS(mt_gpu_each(gpu, m, [=] __device__(int64_t i) { number[i] = (uint32_t)i; }));
-  if (tree) MT_PASS(split_all(gpu, space, first.data, order.data));
-  MT_PASS(arrange(gpu, first.data, group.data, order.data, space));
+  if (tree) MT_PASS(split_own(gpu, comm, space, w->first.data, w->order.data));
+  return mt_gpu_wait(gpu);
+}
+
+static mt_status settle(mt_gpu *gpu, const numbering *w, mt_space *space)
+{
+  MT_PASS(arrange(gpu, w->first.data, w->group.data, w->order.data, space));
   space->all.drop();
-  if (tree) MT_PASS(find_boxes(gpu, space));
+  if (space->places.depth >= 0) MT_PASS(find_boxes(gpu, space));
   describe(space);
   return MT_OK;
+}
+
+mt_status mt_space_create(mt_gpu *gpu, const mt_comm *comm, mt_space *space)
+{
+  numbering w;
+  MT_PASS(mt_gpu_wait(gpu));
+  MT_PASS(mt_agree(comm, order_own(gpu, comm, space, &w)));
+  if (space->places.depth >= 0) MT_PASS(gather_order(gpu, comm, space, w.order.data));
+  MT_PASS(mt_gpu_wait(gpu));
+  return mt_agree(comm, settle(gpu, &w, space));
 }
 
 int64_t mt_space_bytes(int64_t n, int64_t d)

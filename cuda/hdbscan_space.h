@@ -1,5 +1,5 @@
 /* The points of HDBSCAN on the device: distinct ones, ordered so that near ones lie side by
- * side, with a kd-tree over them. For the files cuda/hdbscan*.cu. Not collective.
+ * side, with a kd-tree over them. For the files cuda/hdbscan*.cu.
  * Positions are below 2^31, points' numbers too. */
 #ifndef MT_CUDA_HDBSCAN_SPACE_H
 #define MT_CUDA_HDBSCAN_SPACE_H
@@ -39,11 +39,12 @@ typedef struct mt_space {
 /* Bytes of device memory that mt_space_create takes at most, and those that stay. */
 int64_t mt_space_bytes(int64_t n, int64_t d);
 
-/* points: (n, d) on the host; n >= 1. */
-mt_status mt_space_upload(mt_gpu *gpu, int64_t n, int64_t d, const float *points,
-                          mt_space *space);
+/* points: (n, d) on the host; n >= 1. Collective, as is create: each GPU sends the others what
+ * it has read, and then the order of the part of the tree that it has made. */
+mt_status mt_space_upload(mt_gpu *gpu, const mt_comm *comm, int64_t n, int64_t d,
+                          const float *points, mt_space *space);
 /* After upload. */
-mt_status mt_space_create(mt_gpu *gpu, mt_space *space);
+mt_status mt_space_create(mt_gpu *gpu, const mt_comm *comm, mt_space *space);
 
 /* ---- the tree's shape -------------------------------------------------------------------- */
 
