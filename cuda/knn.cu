@@ -80,7 +80,6 @@ typedef struct plan {
   bool resident, whole; /* all rows on the GPUs; all of them rounded */
   int64_t block;        /* rows read at a time */
   int64_t piece;        /* own rows searched for at a time */
-  int64_t queries;      /* own rows in hand while distances are computed */
 } plan;
 
 static int64_t least(int64_t a, int64_t b)
@@ -104,7 +103,7 @@ static int64_t bytes_always(const mt_knn_search *s)
 {
   const mt_gpu_knn_sizes *sizes = &s->sizes;
   int64_t tile = sizes->tile, some = least(tile, 4096), few = least(tile, 1024);
-  int64_t rounded = some * (s->padded * 2 + sizes->again * 24);
+  int64_t rounded = some * (s->padded * 2 + s->d * 4 + sizes->again * 24);
   int64_t doubled = (few * 2 + 2048) * s->d * 8 + few * (2048 * 8 + sizes->again * 24);
   int64_t brute = least((int64_t)1 << 30, s->n * s->n * 40) + s->n * 40;
   return s->n * 40 + s->d * 24 + tile * tile * 4 + (512 + 2) * s->d * 4 +
@@ -129,22 +128,16 @@ static mt_status settle_plan(const mt_knn_search *s, bool given, int64_t free_by
   int64_t row = s->d * 4 + 1, always = bytes_always(s), own = bytes_of_row(s);
   int64_t ring = bytes_of_ring(s, true), forced = s->sizes.stream;
   int64_t raw = given ? 0 : s->widest * row;
-  *out = plan{true, true, 0, s->widest, 0};
+  *out = plan{true, true, 0, s->widest};
   if (given || (forced <= 0 && raw + always + s->widest * own + ring <= free_bytes))
     return MT_OK; /* given rows have to fit */
   out->resident = false;
   out->block = between(1, forced > 0 ? forced : ((int64_t)1 << 27) / row, s->n);
   int64_t feed = out->block * 2 * row, left = free_bytes - always - feed;
-  out->queries = out->block;
   ring = bytes_of_ring(s, false);
-  out->whole =
-      s->sizes.piece <= 0 && s->widest * own + ring + out->queries * row <= left;
-  if (out->whole) {
-    out->queries =
-        between(out->queries, (left - ring - s->widest * own) / row, s->widest);
-    return MT_OK;
-  }
-  left -= out->block * (row + s->padded * 2);
+  out->whole = s->sizes.piece <= 0 && s->widest * own + ring <= left;
+  if (out->whole) return MT_OK;
+  left -= out->block * s->padded * 2;
   out->piece = s->sizes.piece > 0 ? s->sizes.piece : left / own;
   out->piece = between(0, out->piece, s->widest);
   if (out->piece > 0) return MT_OK;
@@ -170,19 +163,25 @@ static mt_status new_memory(mt_knn_search *s, const plan *p)
   MT_PASS(s->near.make(gpu, most(rows, p->whole ? 0 : p->block) * s->padded,
                        "rounded rows"));
   MT_PASS(s->product.make_zeroed(gpu, s->sizes.tile * s->sizes.tile, "products"));
-  if (p->resident) return MT_OK;
-  s->queries = least(p->queries, rows);
-  MT_PASS(s->query.make(gpu, s->queries * s->d, "rows in hand"));
-  if (p->whole) return MT_OK;
-  return s->near_block.make(gpu, p->block * s->padded, "a block of rounded rows");
+  return MT_OK;
 }
 
 /* ---- the search ----------------------------------------------------------------------------------- */
+
+/* Rounded rows and lists make room for rows as given: they have served. */
+static void make_room(mt_knn_search *s)
+{
+  s->near.drop();
+  s->near_block.drop();
+  s->own.keys.drop();
+  s->whole = false;
+}
 
 static mt_status measure(mt_knn_search *s)
 {
   mt_knn_pairs pairs;
   MT_PASS(mt_agree(s->comm, mt_knn_plan_pairs(s, &pairs)));
+  if (!s->resident) make_room(s);
   MT_PASS(mt_knn_measure(s, &pairs));
   mt_status status = mt_knn_finish(s, s->local, nullptr, &pairs, s->sizes.keep);
   if (status == MT_OK) status = mt_knn_zero_rows(s);
@@ -214,6 +213,8 @@ static mt_status search_pieces(mt_knn_search *s, int64_t piece, stopwatch *watch
     s->indices = indices + least(at, local) * s->k;
     s->distances = distances + least(at, local) * s->k;
     s->done = at * s->comm->size;
+    mt_status status = s->near.make(s->gpu, s->local * s->padded, "rounded rows");
+    MT_PASS(mt_agree(s->comm, status));
     MT_PASS(mt_agree(
         s->comm, mt_knn_own_raw(s, [=](const float *raw, int64_t from, int64_t count) {
           return mt_knn_round_rows(s, from, count, raw,

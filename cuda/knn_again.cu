@@ -122,24 +122,24 @@ typedef struct rounded {
 
 static mt_status gather(mt_knn_search *s, mt_knn_seekers *q, rounded *out)
 {
+  mt_array<float> hold;
+  mt_array<double> scale;
+  const float *raw;
   MT_PASS(out->near.make(s->gpu, q->count * s->padded, "rows to search again"));
   MT_PASS(out->half.make(s->gpu, q->count, "norms"));
   MT_PASS(out->reach.make(s->gpu, q->count, "norms"));
   MT_PASS(out->error.make(s->gpu, q->count, "rounding errors"));
-  const uint32_t *pick = q->pick, *numbers = q->numbers.data;
-  const uint16_t *from = s->near.data;
-  uint16_t *near = out->near.data;
-  int64_t padded = s->padded;
-  MT_PASS(mt_gpu_each(s->gpu, q->count * padded, [=] __device__(int64_t at) {
-    near[at] = from[(int64_t)pick[at / padded] * padded + at % padded];
-  }));
-  const float *half = s->half.data, *reach = s->reach.data, *error = s->error.data;
-  mt_knn_rounded to = {near, out->half.data, out->reach.data, out->error.data};
-  MT_PASS(mt_gpu_each(s->gpu, q->count, [=] __device__(int64_t i) {
-    to.half[i] = half[numbers[i]];
-    to.reach[i] = reach[numbers[i]];
-    to.error[i] = error[numbers[i]];
-  }));
+  MT_PASS(scale.make(s->gpu, q->count, "scales"));
+  MT_PASS(mt_knn_gather(s, q->count, q->pick, &hold, &raw));
+  const double *scales = s->scale.data;
+  const uint32_t *numbers = q->numbers.data;
+  double *picked = scale.data;
+  MT_PASS(mt_gpu_each(s->gpu, q->count,
+                      [=] __device__(int64_t i) { picked[i] = scales[numbers[i]]; }));
+  mt_knn_rounded to = {out->near.data, out->half.data, out->reach.data,
+                       out->error.data};
+  MT_PASS(mt_knn_round_about(s, s->centre.data, s->bound.zoom, q->count, nullptr, raw,
+                             picked, to));
   return mt_knn_settle_levels(s, s->bound, to.half, to.reach, to.error, q);
 }
 

@@ -101,17 +101,39 @@ static mt_status measure_at_hand(mt_knn_search *s, mt_knn_pairs *p, hand x, hand
   }
 }
 
-/* Own rows are read some at a time, and all rows go by each time. */
+/* How many own rows can be in hand while all others go by. */
+static int64_t rows_in_hand(const mt_knn_search *s)
+{
+  int64_t row = s->d * (int64_t)sizeof(float) + 1, reserve = (int64_t)1 << 26;
+  int64_t most = (s->gpu->memory - s->gpu->used - reserve) / row;
+  if (s->sizes.query > 0) most = s->sizes.query;
+  if (most > s->local) most = s->local;
+  return most > 1 ? most : 1;
+}
+
+/* Own rows are read some at a time, and the others go by. Of the own ones only those that
+ * come later: a distance is the same from either side. */
 static mt_status measure_streamed(mt_knn_search *s, mt_knn_pairs *pairs)
 {
-  for (int64_t at = 0; at < s->local && pairs->count > 0; at += s->queries) {
-    int64_t many = s->local - at < s->queries ? s->local - at : s->queries;
-    hand x = {s->query.data, s->first + at, many};
-    MT_PASS(mt_knn_read(s, x.first, many, s->query.data));
-    MT_PASS(mt_knn_feed_each(
-        s->feed, 0, s->n, [=](const float *rows, int64_t first, int64_t count) {
-          return measure_at_hand(s, pairs, x, hand{rows, first, count});
-        }));
+  mt_array<float> query;
+  int64_t step = rows_in_hand(s), end = s->first + s->local;
+  if (pairs->count == 0) return MT_OK;
+  MT_PASS(query.make(s->gpu, step * s->d, "rows in hand"));
+  for (int64_t at = s->first; at < end; at += step) {
+    hand x = {query.data, at, end - at < step ? end - at : step};
+    MT_PASS(mt_knn_read(s, at, x.count, query.data));
+    auto one_way = [=](const float *rows, int64_t first, int64_t count) {
+      return measure_at_hand(s, pairs, x, hand{rows, first, count});
+    };
+    auto both_ways = [=](const float *rows, int64_t first, int64_t count) {
+      hand y = {rows, first, count};
+      MT_PASS(measure_at_hand(s, pairs, x, y));
+      return measure_at_hand(s, pairs, y, x);
+    };
+    MT_PASS(measure_at_hand(s, pairs, x, x));
+    MT_PASS(mt_knn_feed_each(s->feed, 0, s->first, one_way));
+    MT_PASS(mt_knn_feed_each(s->feed, at + x.count, end - at - x.count, both_ways));
+    MT_PASS(mt_knn_feed_each(s->feed, end, s->n - end, one_way));
   }
   return MT_OK;
 }

@@ -130,14 +130,12 @@ typedef struct mt_knn_search {
   mt_array<float> error;         /* e */
   mt_array<uint16_t> near;       /* (local, padded) y as bits of half precision */
   mt_array<uint16_t> near_block; /* (block of the feed, padded), if rows are streamed */
-  mt_array<float> query; /* (queries, d) own rows in hand, if rows are streamed */
-  int64_t queries;
-  mt_array<float> product; /* (tile, tile) */
-  mt_knn_lists own;        /* of the local rows */
-  mt_array<double> kth;    /* (local) the k-th distance found */
-  int64_t *indices;        /* (local, k) on the device */
-  float *distances;        /* (local, k) */
-  int64_t done;            /* rows of all GPUs that are through, for the display */
+  mt_array<float> product;       /* (tile, tile) */
+  mt_knn_lists own;              /* of the local rows */
+  mt_array<double> kth;          /* (local) the k-th distance found */
+  int64_t *indices;              /* (local, k) on the device */
+  float *distances;              /* (local, k) */
+  int64_t done; /* rows of all GPUs that are through, for the display */
   mt_gpu_knn_cost cost;
 } mt_knn_search;
 
@@ -346,17 +344,25 @@ template <class F> static mt_status mt_knn_visit_raw(mt_knn_search *s, F each)
   return mt_agree(s->comm, mt_knn_feed_each(s->feed, 0, s->n, each));
 }
 
+/* Rounds a block of the feed and has it visited. */
+template <class F> static mt_status mt_knn_visit_rounded(mt_knn_search *s, F each)
+{
+  int64_t block = s->feed->block;
+  if (s->near_block.data == nullptr)
+    MT_PASS(s->near_block.make(s->gpu, block * s->padded, "a block of rounded rows"));
+  uint16_t *near = s->near_block.data;
+  return mt_knn_feed_each(s->feed, 0, s->n,
+                          [=](const float *raw, int64_t first, int64_t count) {
+                            MT_PASS(mt_knn_round_rows(s, first, count, raw, near));
+                            return each((const uint16_t *)near, first, count);
+                          });
+}
+
 /* Likewise for all rows rounded. */
 template <class F> static mt_status mt_knn_visit_near(mt_knn_search *s, F each)
 {
   if (s->whole) return mt_knn_visit(s, (const uint16_t *)s->near.data, s->padded, each);
-  return mt_agree(s->comm, mt_knn_feed_each(
-                               s->feed, 0, s->n,
-                               [=](const float *raw, int64_t first, int64_t count) {
-                                 uint16_t *near = s->near_block.data;
-                                 MT_PASS(mt_knn_round_rows(s, first, count, raw, near));
-                                 return each((const uint16_t *)near, first, count);
-                               }));
+  return mt_agree(s->comm, mt_knn_visit_rounded(s, each));
 }
 
 #endif

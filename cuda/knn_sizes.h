@@ -19,6 +19,7 @@ typedef struct mt_gpu_knn_sizes {
   int64_t group; /* rows that a group of those searched again has at least */
   /* rows of a block that is read while the GPU works; 0: none if all fit */
   int64_t stream;
+  int64_t query; /* own rows in hand while distances are computed, if streamed */
   int64_t piece; /* own rows that are searched for at a time, if rows are streamed */
 } mt_gpu_knn_sizes;
 

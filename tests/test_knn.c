@@ -177,9 +177,10 @@ static void check_all(const data *in)
       {{0, 0, 3}, {0}},
       {{17, 9, 2},
        {.tile = 12, .keep = 1, .room = 1, .again = 60, .panel = 64, .group = 8}},
-      {{64, 37, 64}, {.tile = 37, .keep = 19, .room = 64, .again = 20, .stream = 23}},
+      {{64, 37, 64},
+       {.tile = 37, .keep = 19, .room = 64, .again = 20, .stream = 23, .query = 40}},
       {{31, 64, 1},
-       {.tile = 64, .again = 52, .panel = 128, .stream = 40, .piece = 31}}};
+       {.tile = 64, .again = 52, .panel = 128, .stream = 40, .query = 9, .piece = 31}}};
   static const int64_t some_k[] = {1, 14, 2, 50};
   int64_t *indices = NULL, wide = in->n > 50 ? 50 : in->n - 1;
   int threads = mt_test_world.size <= 2 ? 2 : 1; /* waiting threads spin */
