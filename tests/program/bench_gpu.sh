@@ -26,6 +26,7 @@ for gpus in 1 3; do
   row stream $gpus 'recall 1.000000 of 200'
   row hdbscan $gpus ' 0 edges and 0 labels unlike'
   row umap $gpus '0 coordinates unlike'
+  row sheet $gpus '0 coordinates unlike'
   row epochs $gpus '20 epochs'
 done
 for stage in knn stream umap hdbscan; do row $stage 3 'same bits as 1 GPU'; done

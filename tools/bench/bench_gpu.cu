@@ -17,7 +17,8 @@ static const char *const help =
     "median of the runs, rate, share of the limit that is named, what was sent in "
     "NCCL.\n"
     "  --stage LIST             of knn, umap, hdbscan, stream (kNN of rows on the "
-    "host); all\n"
+    "host),\n"
+    "                           sheet (UMAP of one piece); all\n"
     "  --sizes LIST             rows or points, as 20k or 1M; each stage's own\n"
     "  --gpus LIST              how many; 1 to all there are\n"
     "  --runs N                 5; a first run of more than 5 s is the only one\n"
@@ -46,7 +47,8 @@ static const struct {
 } stages[] = {{"knn", mt_bench_knn},
               {"umap", mt_bench_umap},
               {"hdbscan", mt_bench_hdbscan},
-              {"stream", mt_bench_stream}};
+              {"stream", mt_bench_stream},
+              {"sheet", mt_bench_sheet}};
 enum { STAGES = sizeof stages / sizeof *stages };
 
 static const struct {
@@ -54,7 +56,8 @@ static const struct {
   int64_t n;
 } plan[] = {{0, 0, 100000},  {0, 1, 1000000}, {0, 2, 1000000}, {0, 1, 5000000},
             {0, 2, 5000000}, {1, 0, 20000},   {1, 1, 10000},   {1, 1, 100000},
-            {1, 2, 10000},   {1, 2, 100000},  {1, 3, 100000},  {1, 0, 500000}};
+            {1, 4, 1000000}, {1, 2, 10000},   {1, 2, 100000},  {1, 3, 100000},
+            {1, 0, 500000}};
 enum { PLANNED = sizeof plan / sizeof *plan, TURNS = 2 };
 
 /* ---- options -------------------------------------------------------------------------------- */
@@ -98,7 +101,8 @@ static mt_status read_stages(const char *text, mt_bench_options *options)
       s++;
     if (s == STAGES)
       return mt_fail(MT_ERR_INPUT,
-                     "--stage %s: the stages are knn, umap, hdbscan and stream", text);
+                     "--stage %s: the stages are knn, umap, hdbscan, stream and sheet",
+                     text);
     at += length + (at[length] == ',');
   }
   options->stages = text;

@@ -87,6 +87,7 @@ mt_status mt_bench_knn(mt_bench *b, int64_t n);
 mt_status mt_bench_stream(mt_bench *b,
                           int64_t n); /* kNN of rows streamed from the host */
 mt_status mt_bench_umap(mt_bench *b, int64_t n);
+mt_status mt_bench_sheet(mt_bench *b, int64_t n); /* UMAP of one piece */
 mt_status mt_bench_hdbscan(mt_bench *b, int64_t n);
 
 /* ---- checks, on rank 0 alone; what they find goes to the row's notes ------------------------ */

@@ -13,7 +13,8 @@ extern "C" {
 enum { DIMENSIONS = 5 }; /* of the points whose neighbours are laid out */
 
 struct umap_job {
-  int64_t n, k;
+  mt_scatter scatter; /* what is laid out */
+  int64_t n, k, d;
   const mt_umap_options *options;
   std::vector<float> points, distances, positions; /* all of them, on every process */
   std::vector<int64_t> indices;
@@ -52,7 +53,7 @@ static mt_status lay_out(mt_bench *b, void *any, mt_bench_row *row, double *seco
 {
   umap_job *job = (umap_job *)any;
   mt_gpu_umap_cost cost;
-  mt_rows rows = mt_rows_memory(job->n, DIMENSIONS, job->points.data());
+  mt_rows rows = mt_rows_memory(job->n, job->d, job->points.data());
   const int64_t first = mt_bench_first(b, job->n) * job->k;
   double begun = mt_seconds();
   MT_PASS(mt_gpu_umap_costs(&b->gpu->table, b->team, job->options, MT_METRIC_EUCLIDEAN,
@@ -75,18 +76,17 @@ static mt_status make_lists(mt_bench *b, umap_job *job)
   mt_array<float> points, distances;
   mt_array<int64_t> indices;
   const int64_t n = job->n, k = job->k;
-  mt_scatter scatter = mt_scatter_default(n, DIMENSIONS);
-  job->points.resize((size_t)(n * DIMENSIONS));
+  const int64_t d = job->d;
+  job->points.resize((size_t)(n * d));
   job->distances.resize((size_t)(n * k));
   job->indices.resize((size_t)(n * k));
   job->positions.resize((size_t)(n * job->options->n_components));
-  MT_PASS(points.make(b->gpu, n * DIMENSIONS, "points"));
+  MT_PASS(points.make(b->gpu, n * d, "points"));
   MT_PASS(distances.make(b->gpu, n * k, "distances"));
   MT_PASS(indices.make(b->gpu, n * k, "neighbours"));
-  MT_PASS(mt_scatter_points(b->gpu, &scatter, 0, n, points.data));
-  MT_PASS(mt_bench_lists(b->gpu, n, DIMENSIONS, points.data, k, indices.data,
-                         distances.data));
-  MT_PASS(mt_to_host(b->gpu, n * DIMENSIONS, points.data, job->points.data()));
+  MT_PASS(mt_scatter_points(b->gpu, &job->scatter, 0, n, points.data));
+  MT_PASS(mt_bench_lists(b->gpu, n, d, points.data, k, indices.data, distances.data));
+  MT_PASS(mt_to_host(b->gpu, n * d, points.data, job->points.data()));
   MT_PASS(mt_to_host(b->gpu, n * k, indices.data, job->indices.data()));
   return mt_to_host(b->gpu, n * k, distances.data, job->distances.data());
 }
@@ -96,9 +96,8 @@ static mt_status make_lists(mt_bench *b, umap_job *job)
 static mt_status trust(const umap_job *job, const float *positions, double *trust_out)
 {
   const int64_t m = std::min(job->n, std::max<int64_t>(100, 400000000 / job->n));
-  return mt_bench_trust(job->n, DIMENSIONS, job->points.data(),
-                        job->options->n_components, positions, job->k,
-                        std::min<int64_t>(m, 1000), trust_out);
+  return mt_bench_trust(job->n, job->d, job->points.data(), job->options->n_components,
+                        positions, job->k, std::min<int64_t>(m, 1000), trust_out);
 }
 
 /* Beside the CPU backend's layout, where that does not take minutes. */
@@ -113,7 +112,7 @@ static mt_status check(umap_job *job, mt_bench_row *row)
   mt_bench_note(row, "trustworthiness %.4f", ours);
   if (job->n > MOST) return MT_OK;
   std::vector<float> positions(job->positions.size());
-  mt_rows rows = mt_rows_memory(job->n, DIMENSIONS, job->points.data());
+  mt_rows rows = mt_rows_memory(job->n, job->d, job->points.data());
   mt_umap_result result;
   MT_PASS(mt_backend_cpu(&cpu));
   mt_status status = mt_umap_layout(cpu, &self, job->options, MT_METRIC_EUCLIDEAN,
@@ -157,16 +156,19 @@ static void epochs_of(const mt_bench_row *whole, const umap_job *job, double gat
                 job->updates / (double)job->n / (double)n_epochs);
 }
 
-mt_status mt_bench_umap(mt_bench *b, int64_t n)
+static mt_status lay_out_points(mt_bench *b, const char *stage, int64_t n,
+                                const mt_scatter *scatter)
 {
   const mt_parameters *parameters = &b->options->parameters;
   mt_bench_row row =
-      mt_bench_row_of("umap", n, parameters->umap.n_components, b->team->size);
+      mt_bench_row_of(stage, n, parameters->umap.n_components, b->team->size);
   mt_bench_row epochs;
   umap_job job = {};
   double gather = 0.0;
   mt_status status;
+  job.scatter = *scatter;
   job.n = n;
+  job.d = scatter->n_dimensions;
   job.k = std::min(n, parameters->knn.n_neighbors) - 1;
   job.options = &parameters->umap;
   if (!b->options->once)
@@ -182,11 +184,26 @@ mt_status mt_bench_umap(mt_bench *b, int64_t n)
            1e-9 * gather);
   mt_bench_note(&row, "k %lld, %lld parts, %lld products", (long long)job.k,
                 (long long)job.result.components, (long long)job.n_products);
-  status = mt_bench_same_bits(b, &row, "umap", job.positions.size() * sizeof(float),
+  status = mt_bench_same_bits(b, &row, stage, job.positions.size() * sizeof(float),
                               job.positions.data());
   if (b->options->check && b->team->rank == 0 && status == MT_OK)
     status = check(&job, &row);
   epochs_of(&row, &job, gather, &epochs);
   status = mt_bench_done(b, &row, status);
   return mt_bench_done(b, &epochs, status);
+}
+
+mt_status mt_bench_umap(mt_bench *b, int64_t n)
+{
+  mt_scatter scatter = mt_scatter_default(n, DIMENSIONS);
+  return lay_out_points(b, "umap", n, &scatter);
+}
+
+/* Points all over a square: one piece, which the spectral start finds hardest, since its
+ * eigenvalues lie within some 1 / n of one another. */
+mt_status mt_bench_sheet(mt_bench *b, int64_t n)
+{
+  mt_scatter scatter = mt_scatter_default(n, 2);
+  scatter.anywhere = 1.0f;
+  return lay_out_points(b, "sheet", n, &scatter);
 }
