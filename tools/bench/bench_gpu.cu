@@ -316,12 +316,15 @@ static mt_status tell_limits(mt_bench *b)
   double gather, all = 0.0;
   MT_PASS(mt_agree(b->team, mt_limit_copy(b->gpu, &b->copy_rate)));
   MT_PASS(mt_min_f64(b->team, 1, &b->copy_rate));
+  MT_PASS(mt_agree(b->team, mt_limit_link(b->gpu, &b->link_rate)));
+  MT_PASS(mt_min_f64(b->team, 1, &b->link_rate));
   MT_PASS(mt_agree(b->team, mt_limit_gather(b->gpu, 8 * large, &gather)));
   if (b->team->size > 1) MT_PASS(mt_limit_allgather(b->gpu, b->team, large, 256, &all));
   if (b->team->rank != 0) return MT_OK;
-  printf("%d GPU%s: device copy %.2f TB/s, random 8-byte reads from 8 MB %.0f G/s",
+  printf("%d GPU%s: device copy %.2f TB/s, host link %.1f GB/s, random 8-byte reads "
+         "from 8 MB %.0f G/s",
          b->team->size, b->team->size > 1 ? "s" : "", 1e-12 * b->copy_rate,
-         1e-9 * gather);
+         1e-9 * b->link_rate, 1e-9 * gather);
   if (b->team->size > 1) printf(", NCCL all-gather of 256 MB %.0f GB/s", 1e-9 * all);
   printf("\n");
   fflush(stdout);

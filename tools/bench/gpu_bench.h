@@ -39,6 +39,7 @@ typedef struct mt_bench {
   const mt_comm *team;
   mt_gpu *gpu;
   double copy_rate; /* bytes/s, of device memory */
+  double link_rate; /* bytes/s, between pinned host memory and the device */
   mt_bench_table *table;
   mt_bench_bits seen[MT_BENCH_SIZES]; /* on rank 0 */
   int n_seen;
@@ -66,6 +67,9 @@ typedef mt_status mt_bench_once(mt_bench *b, void *job, mt_bench_row *row,
  */
 mt_status mt_bench_measure(mt_bench *b, mt_bench_once *once, void *job,
                            mt_bench_row *row);
+
+/* What of a run's seconds its phases do not say, as a phase of that name. */
+void mt_bench_rest(mt_bench_row *row, const char *name, double seconds);
 
 /* On rank 0: notes that the result has the bits that other GPUs, or another way, gave for that
  * work and the row's size. Errors, on all ranks: MT_ERR_INTERNAL if it has not. size bytes, used

@@ -30,6 +30,23 @@ static mt_status timed(mt_backend *be, const mt_comm *comm,
                                &t->cost);
 }
 
+/* The bytes that must pass at least. On the device: a sort of 64-bit places with 32-bit
+ * numbers and one of the edges, eight passes each, and in every round the points, components
+ * and core distances; shared by all GPUs. To and from each host: the points, and labels,
+ * probabilities, outlier scores and the rows of the condensed tree. */
+static void hold_against_bytes(const mt_bench *b, const hdbscan_job *job, int n_rounds,
+                               mt_bench_row *row)
+{
+  double n = (double)job->n, point = 4.0 * (double)job->d, round = point + 4.0 + 8.0;
+  double device = n * (16.0 * 12.0 + 16.0 * 16.0 + n_rounds * round);
+  double host =
+      n * (point + 4.0 + 8.0 + 8.0) + 32.0 * (double)job->clusters.tree.n_rows;
+  if (b->options->once) return;
+  row->limit_seconds = device / (b->copy_rate * row->gpus) + host / b->link_rate;
+  snprintf(row->limit, sizeof row->limit, "%.0f MB by memory, %.0f MB by link",
+           1e-6 * device, 1e-6 * host);
+}
+
 /* From points on the host to labels there. */
 static mt_status cluster(mt_bench *b, void *any, mt_bench_row *row, double *seconds_out)
 {
@@ -57,16 +74,11 @@ static mt_status cluster(mt_bench *b, void *any, mt_bench_row *row, double *seco
   row->notes[0] = '\0';
   mt_bench_note(row,
                 "min_samples %lld, min_cluster_size %lld; %lld distinct, %d rounds, "
-                "%lld clusters, %.0f MB of the device",
+                "%lld clusters",
                 (long long)job->options->min_samples,
                 (long long)job->options->min_cluster_size, (long long)cost->n_distinct,
-                cost->n_rounds, (long long)job->clusters.n_clusters,
-                1e-6 * (double)cost->bytes);
-  /* bytes that pass at least: a sort of 64-bit places with 32-bit numbers and one of the
-   * edges, eight passes each; and in every round the points, components and core distances */
-  double point = 4.0 * (double)job->d, round = point + 4.0 + 8.0;
-  double bytes = (double)job->n * (16.0 * 12.0 + 16.0 * 16.0 + cost->n_rounds * round);
-  if (b->copy_rate > 0.0) row->limit_seconds = bytes / (b->copy_rate * row->gpus);
+                cost->n_rounds, (long long)job->clusters.n_clusters);
+  hold_against_bytes(b, job, cost->n_rounds, row);
   return MT_OK;
 }
 
@@ -122,7 +134,6 @@ static mt_status run(mt_bench *b, hdbscan_job *job)
   MT_PASS(mt_bench_measure(b, cluster, job, &row));
   row.work = 1e-6 * (double)job->n;
   row.unit = "M points";
-  snprintf(row.limit, sizeof row.limit, "device copy %.2f TB/s", 1e-12 * b->copy_rate);
   mt_status status = mt_bench_same_bits(
       b, &row, "hdbscan", (size_t)job->n * sizeof(int32_t), job->clusters.labels);
   if (b->options->check && b->team->rank == 0 && status == MT_OK)

@@ -91,6 +91,7 @@ static mt_status search_streamed(mt_bench *b, void *any, mt_bench_row *row,
                            job->host_distances.data(), &job->cost));
   *seconds_out = mt_seconds() - begun;
   add_phases(&job->cost, row);
+  mt_bench_rest(row, "reading and waiting", *seconds_out);
   return MT_OK;
 }
 

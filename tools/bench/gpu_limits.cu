@@ -83,9 +83,14 @@ mt_status mt_limit_product(mt_gpu *gpu, int64_t n, int64_t d, double *rate_out)
 }
 
 #ifdef MT_EMULATE
-enum { COPY_BYTES = 1 << 20, GATHERS = 16, GATHER_BLOCKS = 4 };
+enum { COPY_BYTES = 1 << 20, LINK_BYTES = 1 << 16, GATHERS = 16, GATHER_BLOCKS = 4 };
 #else
-enum { COPY_BYTES = 1 << 30, GATHERS = 512, GATHER_BLOCKS = 132 * 8 };
+enum {
+  COPY_BYTES = 1 << 30,
+  LINK_BYTES = 1 << 28,
+  GATHERS = 512,
+  GATHER_BLOCKS = 132 * 8
+};
 #endif
 
 mt_status mt_limit_copy(mt_gpu *gpu, double *rate_out)
@@ -101,6 +106,33 @@ mt_status mt_limit_copy(mt_gpu *gpu, double *rate_out)
   MT_PASS(median(gpu, copy, &seconds));
   *rate_out = 2.0 * COPY_BYTES / seconds;
   return MT_OK;
+}
+
+static mt_status measure_link(mt_gpu *gpu, char *host, char *device, double *rate_out)
+{
+  double up, down;
+  auto send = [&] { return mt_to_device(gpu, (int64_t)LINK_BYTES, host, device); };
+  auto fetch = [&]() -> mt_status {
+    MT_CUDA(
+        cudaMemcpyAsync(host, device, LINK_BYTES, cudaMemcpyDeviceToHost, gpu->stream));
+    return MT_OK;
+  };
+  MT_PASS(median(gpu, send, &up));
+  MT_PASS(median(gpu, fetch, &down));
+  *rate_out = LINK_BYTES / std::max(up, down);
+  return MT_OK;
+}
+
+mt_status mt_limit_link(mt_gpu *gpu, double *rate_out)
+{
+  mt_array<char> device;
+  char *host = nullptr;
+  MT_PASS(device.make(gpu, LINK_BYTES, "a copy"));
+  MT_CUDA(cudaMallocHost(&host, LINK_BYTES));
+  memset(host, 1, LINK_BYTES);
+  mt_status status = measure_link(gpu, host, device.data, rate_out);
+  cudaFreeHost(host);
+  return status;
 }
 
 /* GATHERS reads a thread, eight in flight. */

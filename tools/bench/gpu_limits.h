@@ -22,6 +22,9 @@ mt_status mt_limit_product(mt_gpu *gpu, int64_t n, int64_t d, double *rate_out);
 /* Bytes/s read and written by a copy within device memory. */
 mt_status mt_limit_copy(mt_gpu *gpu, double *rate_out);
 
+/* Bytes/s from pinned host memory to the device or back, the slower of both. */
+mt_status mt_limit_link(mt_gpu *gpu, double *rate_out);
+
 /* Random reads of 8 bytes a second from an array of that many bytes: L2 if it fits. */
 mt_status mt_limit_gather(mt_gpu *gpu, int64_t bytes, double *rate_out);
 

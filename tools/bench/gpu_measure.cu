@@ -133,3 +133,9 @@ mt_status mt_bench_done(mt_bench *b, const mt_bench_row *row, mt_status verdict)
   if (b->team->rank == 0) status = mt_bench_table_add(b->table, row);
   return mt_agree(b->team, status > verdict ? status : verdict);
 }
+
+void mt_bench_rest(mt_bench_row *row, const char *name, double seconds)
+{
+  for (int i = 0; i < row->n_phases; i++) seconds -= row->phases[i].seconds;
+  mt_bench_phase(row, name, seconds);
+}
