@@ -8,9 +8,9 @@
 #include <string.h>
 
 enum {
-  DENSE_ROWS = 512, /* LAPACK up to here */
-  GUARD = 2,        /* vectors carried along beyond the wanted ones, at least */
-  WIDTH = 4,        /* their number is a multiple: a row of them is whole sectors */
+  DENSE_ROWS = 64, /* LAPACK up to here: its time grows with the cube */
+  GUARD = 2,       /* vectors carried along beyond the wanted ones, at least */
+  WIDTH = 4,       /* their number is a multiple: a row of them is whole sectors */
   LEAST_DEGREE = 8,
   MOST_DEGREE = 2000,   /* of a filter */
   MOST_PRODUCTS = 4000, /* in all */

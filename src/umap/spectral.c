@@ -377,12 +377,14 @@ mt_status mt_umap_spectral(const mt_comm *comm, const mt_umap_options *options,
 {
   mt_status status = MT_OK;
   mt_parts parts = {0};
-  double *reaches = NULL;
+  mt_start_cost cost = {0};
+  double *reaches = NULL, at = mt_seconds();
 
   MT_TRY(mt_agree(comm, parts_create(graph->n, &parts)));
   MT_TRY(graph->components(comm, graph, parts.labels, &parts.count));
   MT_TRY(mt_agree(comm, sort_members(graph->n, options->n_components, &parts)));
   MT_TRY(graph->degrees(comm, graph, parts.degrees));
+  cost.parts = mt_umap_lap(&at);
   MT_TRY(mt_umap_place_parts(comm, options, metric, rows, parts.count, parts.labels,
                              parts.places));
   MT_TRY(mt_agree(
@@ -390,11 +392,15 @@ mt_status mt_umap_spectral(const mt_comm *comm, const mt_umap_options *options,
 #pragma omp parallel for schedule(static)
   for (int64_t p = 0; p < parts.count; p++)
     reaches[p] = reach_of(&parts, options->n_components, p);
+  cost.places = mt_umap_lap(&at);
   for (int64_t p = 0; p < parts.count; p++)
     if (!has_eigenvectors(parts.first[p + 1] - parts.first[p], options->n_components))
       scatter_part(options, &parts, p, reaches[p], layout_out);
   MT_TRY(lay_out_large(comm, options, graph, &parts, reaches, layout_out));
+  cost.large = mt_umap_lap(&at);
   MT_TRY(lay_out_small(comm, options, graph, &parts, reaches, layout_out));
+  cost.small = mt_umap_lap(&at);
+  if (graph->cost != NULL) *graph->cost = cost;
 done:
   parts_destroy(&parts);
   free(reaches);

@@ -1,4 +1,5 @@
 #include "umap/start.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
 
@@ -65,6 +66,13 @@ void mt_umap_finish_start(const mt_umap_options *options, int64_t n, double *lay
   fit_to_box(n, options->n_components, layout, positions_out);
 }
 
+double mt_umap_lap(double *at)
+{
+  double last = *at;
+  *at = mt_seconds();
+  return *at - last;
+}
+
 mt_status mt_umap_start(const mt_comm *comm, const mt_umap_options *options,
                         mt_metric metric, const mt_spectral_graph *graph,
                         const mt_rows *rows, float *positions_out)
@@ -81,7 +89,9 @@ mt_status mt_umap_start(const mt_comm *comm, const mt_umap_options *options,
     MT_TRY(mt_umap_pca(comm, options, rows, layout));
   else
     mt_umap_scatter_all(options, n, layout);
+  double at = mt_seconds();
   mt_umap_finish_start(options, n, layout, positions_out);
+  if (graph->cost != NULL) graph->cost->finish = mt_umap_lap(&at);
 done:
   free(layout);
   return status;

@@ -34,10 +34,20 @@ mt_status mt_umap_solve_small(const mt_comm *comm, const mt_graph *graph,
                               const int64_t *small, const int64_t *first, int64_t k,
                               double *vectors_out);
 
+/* Seconds of a spectral start. */
+typedef struct mt_start_cost {
+  double parts;  /* finding the parts, sorting their vertices, degrees */
+  double places; /* of the parts */
+  double large;  /* eigenvectors of the parts that are iterated on */
+  double small;  /* of those that are solved whole */
+  double finish; /* noise and scale, whatever the start */
+} mt_start_cost;
+
 /* A pruned graph as the spectral start asks for it, wherever a backend keeps it. */
 typedef struct mt_spectral_graph {
   int64_t n;
-  void *context; /* the backend's */
+  mt_start_cost *cost; /* set; or NULL */
+  void *context;       /* the backend's */
   /* labels_out (n), count_out: as mt_graph_components. */
   mt_status (*components)(const mt_comm *comm, const struct mt_spectral_graph *graph,
                           int64_t *labels_out, int64_t *count_out);
@@ -84,6 +94,9 @@ mt_status mt_umap_spectral(const mt_comm *comm, const mt_umap_options *options,
 
 /* Parts whose affinities are kept, count^2 doubles over all ranks; more go to random places. */
 enum { MT_UMAP_MOST_PARTS = 8192 };
+
+/* Seconds since *at, which becomes now. */
+double mt_umap_lap(double *at);
 
 /* Places (count, dims) of the parts of a graph; labels as mt_graph_components. Collective. */
 mt_status mt_umap_place_parts(const mt_comm *comm, const mt_umap_options *options,

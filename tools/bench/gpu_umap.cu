@@ -65,8 +65,11 @@ static mt_status lay_out(mt_bench *b, void *any, mt_bench_row *row, double *seco
   mt_bench_phase(row, "copy", cost.copy);
   mt_bench_phase(row, "graph", cost.graph);
   mt_bench_phase(row, "components", cost.components);
-  mt_bench_phase(row, "products", cost.products);
-  mt_bench_phase(row, "start else", cost.start - cost.products);
+  mt_bench_phase(row, "parts", cost.start_of.parts);
+  mt_bench_phase(row, "places", cost.start_of.places);
+  mt_bench_phase(row, "eigenvectors", cost.start_of.large);
+  mt_bench_phase(row, "of small parts", cost.start_of.small);
+  mt_bench_phase(row, "finish", cost.start_of.finish);
   mt_bench_phase(row, "epochs", cost.epochs);
   return MT_OK;
 }
