@@ -25,7 +25,8 @@ struct umap_job {
 
 /* ---- a run ------------------------------------------------------------------------------- */
 
-/* Every copy of an edge acts in its share of the epochs: a pull, and so many pushes. */
+/* Every copy of an edge acts in its share of the epochs: a pull at both ends, and so many pushes
+ * at one. */
 static mt_status count_updates(mt_bench *b, umap_job *job)
 {
   mt_graph graph = {};
@@ -44,7 +45,7 @@ static mt_status count_updates(mt_bench *b, umap_job *job)
   MT_PASS(status);
   int64_t acts = (int64_t)(sum / (double)heaviest * (double)n_epochs);
   MT_PASS(mt_sum_i64(b->team, 1, &acts));
-  job->updates = (double)acts * (double)(1 + job->options->negative_sample_rate);
+  job->updates = (double)acts * (double)(2 + job->options->negative_sample_rate);
   return MT_OK;
 }
 
