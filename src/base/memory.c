@@ -6,23 +6,21 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-enum { ALIGNMENT = 64, LARGE = 8 << 20, HUGE_PAGE = 2 << 20 };
+/* LARGE: from here on in whole pages of the largest kind. */
+enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20, LARGE = 2 * HUGE_PAGE };
 
 /* Clears new memory. A page that is touched for the first time has to be fetched from the
  * system, which for a large array takes longer than much of the work on it: by all threads,
- * in large pages. */
+ * in large pages. bytes: a multiple of HUGE_PAGE, or less than LARGE. */
 static void clear(char *memory, size_t bytes)
 {
   if (bytes < LARGE) {
     memset(memory, 0, bytes);
     return;
   }
-  size_t off = (size_t)memory % HUGE_PAGE, first = off > 0 ? HUGE_PAGE - off : 0;
-  madvise(memory + first, (bytes - first) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
-  memset(memory, 0, first);
+  madvise(memory, bytes, MADV_HUGEPAGE); /* if there are any */
 #pragma omp parallel for schedule(static)
-  for (size_t at = first; at < bytes; at += HUGE_PAGE)
-    memset(memory + at, 0, bytes - at < HUGE_PAGE ? bytes - at : HUGE_PAGE);
+  for (size_t at = 0; at < bytes; at += HUGE_PAGE) memset(memory + at, 0, HUGE_PAGE);
 }
 
 mt_status mt_memory_new(int64_t count, size_t size, const char *what, void **out)
@@ -30,11 +28,12 @@ mt_status mt_memory_new(int64_t count, size_t size, const char *what, void **out
   if (count < 0) return mt_fail(MT_ERR_ARG, "%s: negative count", what);
   size_t bytes;
   if (__builtin_mul_overflow((size_t)count, size, &bytes) ||
-      bytes > SIZE_MAX - ALIGNMENT)
+      bytes > SIZE_MAX - HUGE_PAGE)
     return mt_fail(MT_ERR_MEMORY, "%s: %lld elements of %zu bytes are too many", what,
                    (long long)count, size);
-  bytes = (bytes / ALIGNMENT + 1) * ALIGNMENT;
-  void *memory = aligned_alloc(ALIGNMENT, bytes);
+  size_t unit = bytes < LARGE ? ALIGNMENT : HUGE_PAGE;
+  bytes = (bytes / unit + 1) * unit;
+  void *memory = aligned_alloc(unit, bytes);
   if (memory == NULL)
     return mt_fail(MT_ERR_MEMORY, "%s: no memory for %zu bytes", what, bytes);
   clear(memory, bytes);
