@@ -104,8 +104,9 @@ static int64_t bytes_always(const mt_knn_search *s)
   const mt_gpu_knn_sizes *sizes = &s->sizes;
   int64_t tile = sizes->tile, some = least(tile, 4096), few = least(tile, 1024);
   int64_t rounded = some * (s->padded * 2 + s->d * 4 + sizes->again * 24);
-  int64_t doubled = (few * 2 + 2048) * s->d * 8 + few * (2048 * 8 + sizes->again * 24);
-  int64_t brute = least((int64_t)1 << 30, s->n * s->n * 40) + s->n * 40;
+  int64_t wide = least(tile, 2048), list = sizes->again * 24;
+  int64_t doubled = (few * 2 + wide) * s->d * 8 + few * (wide * 8 + list);
+  int64_t brute = least((int64_t)1 << 28, s->n * s->n * 12) + s->n * 52;
   return s->n * 40 + s->d * 24 + tile * tile * 4 + (512 + 2) * s->d * 4 +
          most(rounded, most(doubled, brute)) + ((int64_t)1 << 20);
 }
@@ -132,13 +133,18 @@ static mt_status settle_plan(const mt_knn_search *s, bool given, int64_t free_by
   if (given || (forced <= 0 && raw + always + s->widest * own + ring <= free_bytes))
     return MT_OK; /* given rows have to fit */
   out->resident = false;
-  out->block = between(1, forced > 0 ? forced : ((int64_t)1 << 27) / row, s->n);
+  int64_t bytes = least((int64_t)1 << 27, s->gpu->memory / 16);
+  out->block = between(1, forced > 0 ? forced : bytes / row, s->n);
   int64_t feed = out->block * 2 * row, left = free_bytes - always - feed;
   ring = bytes_of_ring(s, false);
   out->whole = s->sizes.piece <= 0 && s->widest * own + ring <= left;
   if (out->whole) return MT_OK;
   left -= out->block * s->padded * 2;
-  out->piece = s->sizes.piece > 0 ? s->sizes.piece : left / own;
+  /* all of a piece's rows, as given, are to be in hand when distances are computed */
+  out->piece = least(left / own, (left - mt_knn_reserve(s->gpu)) / row);
+  if (out->piece > 0) /* as equal as can be */
+    out->piece = (s->widest - 1) / ((s->widest - 1) / out->piece + 1) + 1;
+  if (s->sizes.piece > 0) out->piece = s->sizes.piece;
   out->piece = between(0, out->piece, s->widest);
   if (out->piece > 0) return MT_OK;
   return mt_fail(MT_ERR_MEMORY,

@@ -104,8 +104,8 @@ static mt_status measure_at_hand(mt_knn_search *s, mt_knn_pairs *p, hand x, hand
 /* How many own rows can be in hand while all others go by. */
 static int64_t rows_in_hand(const mt_knn_search *s)
 {
-  int64_t row = s->d * (int64_t)sizeof(float) + 1, reserve = (int64_t)1 << 26;
-  int64_t most = (s->gpu->memory - s->gpu->used - reserve) / row;
+  int64_t row = s->d * (int64_t)sizeof(float) + 1;
+  int64_t most = (s->gpu->memory - s->gpu->used - mt_knn_reserve(s->gpu)) / row;
   if (s->sizes.query > 0) most = s->sizes.query;
   if (most > s->local) most = s->local;
   return most > 1 ? most : 1;

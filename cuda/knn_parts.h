@@ -173,6 +173,13 @@ mt_status mt_knn_read(mt_knn_search *s, int64_t first, int64_t count, float *to)
 mt_status mt_knn_gather(mt_knn_search *s, int64_t count, const uint32_t *pick,
                         mt_array<float> *hold, const float **raw_out);
 
+/* Memory that is left when as much as possible is filled with rows. */
+static inline int64_t mt_knn_reserve(const mt_gpu *gpu)
+{
+  int64_t share = gpu->memory / 16, most = (int64_t)1 << 26;
+  return share < most ? share : most;
+}
+
 /* each(rows, first, count) for blocks of rows [first, first + count). */
 template <class F>
 static mt_status mt_knn_feed_each(mt_knn_feed *feed, int64_t first, int64_t count,

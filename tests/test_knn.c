@@ -364,7 +364,7 @@ static void test_cost(void **state)
   (void)state;
   enum { K = 5 };
   data in;
-  new_data(&in, "cost", 400, 50);
+  new_data(&in, "cost", mt_test_small() ? 170 : 400, 50);
   for (int kind = 0; kind < 4; kind++) {
     fill_topics(&in, kind == 3 ? 2 : 1, kind == 0 ? 0.5f : 1e-2f);
     for (int64_t i = 0; kind == 2 && i < in.n; i++) copy_row(&in, 0, i);
