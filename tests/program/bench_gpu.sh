@@ -35,14 +35,14 @@ row knn 3 ' 11\.5000 +-$'
 row hdbscan 3 ' - +7\.2500$'
 head -1 "$tmp/table.csv" | grep -q '^stage,n,d,gpus,runs,seconds,.*,slow_seconds,other_seconds$' ||
   fail "the CSV file's first line"
-[ "$(wc -l <"$tmp/table.csv")" = 11 ] || fail "the CSV file has not a line for each row"
+[ "$(wc -l <"$tmp/table.csv")" = 15 ] || fail "the CSV file has not a line for each row"
 
 # one stage, one number of GPUs
 expect_status 0 mpi 2 "$bench" --stage hdbscan --sizes 150 --dimensions 3 --gpus 2 --once
 row hdbscan 2 '150 +3 +2 +1 '
 
 expect_status 2 mpi 1 "$bench" --stage lda
-expect_output 'the stages are knn, umap, hdbscan and stream'
+expect_output 'the stages are knn, umap, hdbscan, stream and sheet'
 expect_status 2 mpi 1 "$bench" --sizes 20x
 expect_output '--sizes 20x: want'
 expect_status 2 mpi 1 "$bench" --gpus 2 --sizes 100
