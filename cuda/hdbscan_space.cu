@@ -190,12 +190,124 @@ static mt_status split_nodes(mt_gpu *gpu, const mt_space *space, splitting *w,
   return mt_gpu_sort_pairs(gpu, count, key, order, 0, 32 + span.level);
 }
 
-/* All split the upper levels; of the lower ones each GPU those below its share of nodes. */
+/* ---- small nodes: a block splits each down to the leaves, in shared memory ---- */
+
+enum { SMALL = 1024, SMALL_THREADS = 256, SMALL_NODES = 2 * SMALL / MT_TREE_LEAF };
+
+/* Bitonic; for all threads of a block. */
+static __device__ void sort_small(uint64_t *key)
+{
+  for (int width = 2; width <= SMALL; width *= 2)
+    for (int step = width / 2; step > 0; step /= 2) {
+      for (int i = (int)threadIdx.x; i < SMALL; i += SMALL_THREADS) {
+        int other = i ^ step;
+        bool ascends = (i & width) == 0;
+        if (other < i || (key[i] > key[other]) != ascends) continue;
+        uint64_t kept = key[i];
+        key[i] = key[other];
+        key[other] = kept;
+      }
+      __syncthreads();
+    }
+}
+
+/* A node and its splits at a level below, as a block has them. */
+typedef struct small_node {
+  int64_t n, d;
+  const float *points;
+  const uint32_t *first; /* by distinct point: the point */
+  int64_t begin;         /* its first position */
+  int count;             /* positions */
+  int level;             /* of the splits */
+  int64_t before;        /* nodes of that level before its own */
+} small_node;
+
+static __device__ uint32_t small_value(const small_node &s, uint32_t place, int64_t t)
+{
+  return ordered(s.points[s.first[place] * s.d + t]);
+}
+
+static __device__ int64_t small_part(const small_node &s, int i)
+{
+  return mt_node_of(s.n, s.level, s.begin + i) - s.before;
+}
+
+static __device__ void measure_small(const small_node &s, int n_parts,
+                                     const uint32_t *place, uint32_t *extents)
+{
+  for (int i = (int)threadIdx.x; i < n_parts * (int)s.d * 2; i += SMALL_THREADS)
+    extents[i] = 0;
+  __syncthreads();
+  for (int i = (int)threadIdx.x; i < s.count; i += SMALL_THREADS)
+    for (int64_t t = 0; t < s.d; t++) {
+      uint32_t value = small_value(s, place[i], t),
+               *extent = extents + (small_part(s, i) * s.d + t) * 2;
+      atomicMax(extent, value);
+      atomicMax(extent + 1, ~value);
+    }
+  __syncthreads();
+}
+
+/* By part, then by the coordinate along its axis, then as they are. */
+static __device__ void sort_parts(const small_node &s, const uint32_t *extents,
+                                  const uint32_t *place, uint64_t *key)
+{
+  for (int i = (int)threadIdx.x; i < SMALL; i += SMALL_THREADS) {
+    key[i] = UINT64_MAX;
+    if (i >= s.count) continue;
+    int64_t part = small_part(s, i), axis = widest_axis(s.d, extents + part * s.d * 2);
+    uint64_t value = small_value(s, place[i], axis);
+    key[i] = (uint64_t)part << 48 | value << 16 | (uint64_t)i;
+  }
+  __syncthreads();
+  sort_small(key);
+}
+
+static __device__ void follow_keys(const small_node &s, const uint64_t *key,
+                                   uint32_t *place)
+{
+  uint32_t moved[SMALL / SMALL_THREADS] = {};
+  for (int j = 0; j < SMALL / SMALL_THREADS; j++) {
+    int i = (int)threadIdx.x + j * SMALL_THREADS;
+    if (i < s.count) moved[j] = place[key[i] & 0xffff];
+  }
+  __syncthreads();
+  for (int j = 0; j < SMALL / SMALL_THREADS; j++) {
+    int i = (int)threadIdx.x + j * SMALL_THREADS;
+    if (i < s.count) place[i] = moved[j];
+  }
+  __syncthreads();
+}
+
+/* A block for each node of the span; every split as split_nodes makes it. */
+static __global__ void split_small(mt_span span, int depth, int64_t n, int64_t d,
+                                   const float *points, const uint32_t *first,
+                                   uint32_t *order)
+{
+  __shared__ uint64_t key[SMALL];
+  __shared__ uint32_t place[SMALL], extents[SMALL_NODES * MT_TREE_MOST_D * 2];
+  int64_t node = span.first + blockIdx.x, begin = mt_node_first(n, span.level, node);
+  int count = (int)(mt_node_first(n, span.level, node + 1) - begin);
+  for (int i = (int)threadIdx.x; i < count; i += SMALL_THREADS)
+    place[i] = order[begin + i];
+  __syncthreads();
+  for (int below = 0; span.level + below < depth; below++) {
+    small_node s = {
+        n, d, points, first, begin, count, span.level + below, node << below};
+    measure_small(s, 1 << below, place, extents);
+    sort_parts(s, extents, place, key);
+    follow_keys(s, key, place);
+  }
+  for (int i = (int)threadIdx.x; i < count; i += SMALL_THREADS)
+    order[begin + i] = place[i];
+}
+
+/* ---- all nodes: together the upper levels; then each GPU what is below its share ---- */
+
 static int shared_levels(const mt_space *space, int gpus)
 {
   enum { NODES_EACH = 4 };
   int levels = 0;
-  if (gpus == 1) return space->places.depth;
   while (levels < space->places.depth && 1 << levels < NODES_EACH * gpus) levels++;
   return levels;
 }
@@ -212,21 +324,26 @@ static mt_span share_of(const mt_space *space, int level, int gpus, int gpu)
 static mt_status split_own(mt_gpu *gpu, const mt_comm *comm, const mt_space *space,
                            const uint32_t *first, uint32_t *order)
 {
-  int depth = space->places.depth, shared = shared_levels(space, comm->size);
-  int64_t n = space->places.n;
+  int depth = space->places.depth, shared = shared_levels(space, comm->size),
+      small = shared;
+  int64_t n = space->places.n, d = space->places.d;
   splitting w;
   if (depth < 1) return MT_OK;
   w.first = first;
   w.order = order;
   MT_PASS(w.keys.make(gpu, n, "coordinates to sort"));
-  MT_PASS(w.extents.make(gpu, (int64_t)space->places.d << depth, "kd-tree"));
+  MT_PASS(w.extents.make(gpu, d << depth, "kd-tree"));
   MT_PASS(w.axes.make(gpu, (int64_t)1 << (depth - 1), "kd-tree"));
+  while (small < depth && (n >> small) + 1 > SMALL) small++;
   for (int level = 0; level < shared; level++)
     MT_PASS(split_nodes(gpu, space, &w, span_of(n, level, 0, (int64_t)1 << level)));
-  for (int level = shared; level < depth; level++)
+  for (int level = shared; level < small; level++)
     MT_PASS(
         split_nodes(gpu, space, &w, share_of(space, level, comm->size, comm->rank)));
-  return MT_OK;
+  if (small == depth) return MT_OK;
+  mt_span span = share_of(space, small, comm->size, comm->rank);
+  return MT_LAUNCH(gpu, split_small, (unsigned)(span.last - span.first), SMALL_THREADS,
+                   0, span, depth, n, d, space->all.data, first, order);
 }
 
 /* Collective: everyone gets the order within the others' nodes. */

@@ -12,10 +12,10 @@ extern "C" {
 
 /* What a layout cost this GPU: seconds until its stream was through with each phase. */
 typedef struct mt_gpu_umap_cost {
-  double copy;        /* lists of neighbours to the device, and their check */
-  double graph;       /* strengths, links to their owners, sorting, merging */
-  double components;  /* parts that no edge joins */
-  double start;       /* start positions, all of it */
+  double copy;            /* lists of neighbours to the device, and their check */
+  double graph;           /* strengths, links to their owners, sorting, merging */
+  double components;      /* parts that no edge joins */
+  double start;           /* start positions, all of it */
   mt_start_cost start_of; /* of that, if it is spectral */
   double epochs;      /* with the edges' turns before, and the copy to the host after */
   int64_t edges;      /* of this GPU's points, both directions counted */
