@@ -1,5 +1,5 @@
 /* The process's GPU: what there is, its memory, its errors. */
-#include "gpu.h"
+#include "exchange.h"
 
 #include <cctype>
 #include <cerrno>
@@ -33,10 +33,12 @@ mt_status mt_cuda_error(cudaError_t code, const char *call, const char *file, in
   if (current == nullptr)
     return mt_fail(status, "%s:%d: %s: %s (%s)", file, line, call,
                    cudaGetErrorString(code), cudaGetErrorName(code));
-  return mt_fail(status, "%s, %s:%d: %s: %s (%s); %.0f MB of %.0f MB are in use",
-                 device_name(), file, line, call, cudaGetErrorString(code),
-                 cudaGetErrorName(code), (double)current->used / 1e6,
-                 (double)current->memory / 1e6);
+  mt_fail(status, "%s, %s:%d: %s: %s (%s); %.0f MB of %.0f MB are in use",
+          device_name(), file, line, call, cudaGetErrorString(code),
+          cudaGetErrorName(code), (double)current->used / 1e6,
+          (double)current->memory / 1e6);
+  if (status != MT_ERR_MEMORY) mt_exchange_lose(current);
+  return status;
 }
 
 mt_status mt_cublas_error(cublasStatus_t code, const char *call, const char *file,
@@ -44,8 +46,10 @@ mt_status mt_cublas_error(cublasStatus_t code, const char *call, const char *fil
 {
   mt_status status =
       code == CUBLAS_STATUS_ALLOC_FAILED ? MT_ERR_MEMORY : MT_ERR_LIBRARY;
-  return mt_fail(status, "%s, %s:%d: %s: %s", device_name(), file, line, call,
-                 cublasGetStatusString(code));
+  mt_fail(status, "%s, %s:%d: %s: %s", device_name(), file, line, call,
+          cublasGetStatusString(code));
+  if (status != MT_ERR_MEMORY && current != nullptr) mt_exchange_lose(current);
+  return status;
 }
 
 /* ---- memory ------------------------------------------------------------------------------ */

@@ -43,6 +43,20 @@ struct mt_exchange {
 
 /* ---- giving up ------------------------------------------------------------------------- */
 
+static void end_job(mt_exchange *x) __attribute__((noreturn));
+static void end_job(mt_exchange *x)
+{
+  alarm(10); /* kills this process, should one of the next two wait as well */
+  if (x->nccl != nullptr) ncclCommAbort(x->nccl);
+  mt_comm_abort();
+}
+
+void mt_exchange_lose(const mt_gpu *gpu)
+{
+  mt_exchange *x = gpu->exchange;
+  if (x != nullptr && x->nccl != nullptr) end_job(x);
+}
+
 /* Nothing can be agreed on any more: the others may wait in an operation with this GPU. */
 static void give_up(mt_exchange *x, const char *format, ...)
     __attribute__((noreturn, format(printf, 2, 3)));
@@ -58,9 +72,7 @@ static void give_up(mt_exchange *x, const char *format, ...)
           "NCCL, %s, GPU %d of %d (%s, %s): %s; the job ends, run it again to go "
           "on from the last whole file",
           what, x->team.rank, x->team.size, x->peers[x->team.rank].host, x->id, cause);
-  alarm(10); /* kills this process, should one of the next two wait as well */
-  if (x->nccl != nullptr) ncclCommAbort(x->nccl);
-  mt_comm_abort();
+  end_job(x);
 }
 
 static void require(mt_exchange *x, ncclResult_t code, const char *call)
@@ -152,7 +164,8 @@ mt_status mt_gpu_wait(mt_gpu *gpu)
   for (;;) {
     cudaError_t code = cudaStreamQuery(gpu->stream);
     if (code == cudaSuccess) break;
-    if (code != cudaErrorNotReady) MT_CUDA(code);
+    if (code != cudaErrorNotReady)
+      return mt_cuda_error(code, "cudaStreamQuery", __FILE__, __LINE__);
     cudaGetLastError();
     bool look = patience.polls % POLLS_BEFORE_YIELD == POLLS_BEFORE_YIELD - 1;
     be_patient(x, &patience, look && waits_for_peers(x));

@@ -12,6 +12,9 @@
 /* Connects the team; called by start. Errors as mt_status, agreed on over comm. */
 mt_status mt_exchange_open(mt_gpu *gpu, const mt_comm *comm);
 void mt_exchange_close(mt_gpu *gpu);
+/* This GPU works no more, and mt_fail has said why. Where a team is connected the job ends: the
+ * others may wait for it in an operation, which no status can end. Alone: nothing. */
+void mt_exchange_lose(const mt_gpu *gpu);
 
 /* In place: buf (n rows of row_bytes) whole on every GPU; rows are spread as mt_part_first. */
 mt_status mt_gpu_allgather_rows(mt_gpu *gpu, const mt_comm *comm, int64_t n,

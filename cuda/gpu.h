@@ -52,7 +52,8 @@ static inline mt_gpu *mt_gpu_of(mt_backend *be)
 
 /* ---- errors: functions return at the first --------------------------------------------- */
 
-/* Logs it (out of memory: with the figures of the pool); MT_ERR_MEMORY or MT_ERR_LIBRARY. */
+/* Logs it; MT_ERR_MEMORY or MT_ERR_LIBRARY. All but out of memory ends the job if the GPU has
+ * others to work with: see mt_exchange_lose. */
 mt_status mt_cuda_error(cudaError_t code, const char *call, const char *file, int line);
 mt_status mt_cublas_error(cublasStatus_t code, const char *call, const char *file,
                           int line);

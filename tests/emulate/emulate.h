@@ -11,6 +11,7 @@
  *   MT_EMULATED_GPUS     GPUs of the machine (1); CUDA_VISIBLE_DEVICES hides some, as always
  *   MT_EMULATED_MEMORY   bytes that each has (8 GiB)
  *   MT_EMULATED_BROKEN   a GPU's number: cudaSetDevice fails on it
+ *   MT_EMULATED_LOST     a GPU's number: it takes work, and waiting for it fails
  *   MT_EMULATED_ORDER    reverse: blocks and threads from the last to the first */
 #ifndef MT_EMULATE_EMULATE_H
 #define MT_EMULATE_EMULATE_H

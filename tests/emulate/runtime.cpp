@@ -36,6 +36,7 @@ static const struct {
     {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
     {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
+    {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
 };
 static cudaError_t last = cudaSuccess;
 
@@ -269,7 +270,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t)
 
 cudaError_t cudaStreamQuery(cudaStream_t)
 {
-  return cudaSuccess;
+  bool lost = there_is(current) &&
+              visible()[(size_t)current] == from_environment("MT_EMULATED_LOST", -1);
+  return lost ? failed(cudaErrorUnknown) : cudaSuccess;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned)

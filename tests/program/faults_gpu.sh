@@ -112,6 +112,9 @@ broken_gpu() {
   MT_EMULATED_BROKEN=1 expect_status 1 on 2 "$tmp/a"
   expect_output 'rank 1. error: .*cudaSetDevice'
   [ ! -e "$tmp/a/knn.h5" ] || fail 'a file was made without the GPU'
+  MT_EMULATED_LOST=1 expect_status 1 on 2 "$tmp/a"
+  expect_output 'error: GPU [01] .*: cudaStreamQuery: unknown error'
+  [ ! -e "$tmp/a/knn.h5" ] || fail 'a file was made with a lost GPU'
 }
 
 broken_exchange() {
