@@ -285,7 +285,8 @@ static mt_status search_around(mt_knn_search *s, int64_t number, const uint8_t *
   MT_PASS(mt_allgather(comm, sizeof *first, &g->stand_count, first + 1));
   first[0] = 0;
   for (int r = 0; r < comm->size; r++) first[r + 1] += first[r];
-  int64_t fits = (s->gpu->memory - s->gpu->used) / 3 / (s->padded * 2 + 16);
+  int64_t visits = least(comm->size - 1, 2) * s->widest * s->d * (int64_t)sizeof(float);
+  int64_t fits = (s->gpu->memory - s->gpu->used - visits) / 3 / (s->padded * 2 + 16);
   MT_PASS(mt_min_i64(comm, 1, &fits));
   *good_out = g->all_rows >= s->sizes.group && g->all_stand <= fits &&
               g->all_stand <= (s->n + 1) / 2;

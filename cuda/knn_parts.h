@@ -8,10 +8,11 @@
  * so that the zoomed length D_ij = zoom |z_i - z_j| lies within
  *     sqrt(2 (g - A)) - e_i - e_j <= D_ij <= sqrt(2 (g + A)) + e_i + e_j.
  * gamma: tensor cores multiply halves exactly and add them in groups of 16 (or 8) to a float,
- * cutting each term below the 24th bit of the largest one (Fasi, Higham, Mikaitis, Pranesh
- * 2021, and later measurements of Hopper: the 25th). We allow 10 units of 2^-23 for every 16
- * columns, twice what that gives on any of them, and more than any order of float additions
- * can be off by. Products over many columns are added up panel by panel to keep it small.
+ * cutting each term below 2^-24 of the largest one (Fasi, Higham, Mikaitis, Pranesh 2021, and
+ * later measurements of Hopper: 2^-25). We allow 10 units of 2^-23 for every 16 columns: what
+ * groups of 8 come to at worst (half a unit a term and one a sum), twice what Hopper's do, and
+ * more than any order of float additions can be off by. Products over many columns are added
+ * up panel by panel to keep it small.
  *
  * A row's list holds the `keep` best candidates seen, by (g, number); `limit` is the worst of
  * them, so that all pairs left out have g >= limit. Beyond which r_j no row can be within Q of
@@ -56,7 +57,7 @@ MT_BOTH mt_knn_within mt_knn_near(const mt_knn_bound *b, double length, double r
 {
   mt_knn_within w;
   double most = (length + reach + error + b->least) / (1.0 - b->ratio);
-  w.reach = most * (1.0 + 1e-6);
+  w.reach = most * (1.0 + 4e-6); /* reaches are up to 2^-20 + 2^-24 too large */
   w.error = b->ratio * w.reach + b->least;
   w.blur = mt_knn_blur(b, reach, w.reach, half, 0.5 * w.reach * w.reach);
   return w;

@@ -549,7 +549,7 @@ typedef struct start {
 static mt_status prepare(mt_gpu *gpu, int64_t width, int64_t known, int64_t rows,
                          start *out)
 {
-  enum { SHARED = 48 << 10, BLOCKS = 4 };
+  enum { SHARED = (48 << 10) - 64 /* the kernels' own */, BLOCKS = 4 };
   out->known_size = 64;
   while (out->known_size < 2 * known) out->known_size *= 2;
   out->bytes = (memory_bytes(width, out->known_size) + 15) / 16 * 16;
