@@ -98,7 +98,8 @@ typedef struct mt_backend {
                            const mt_umap_options *options, const mt_graph *graph,
                            float *positions);
 
-  /* The three in a row, edges too light to act dropped after the first (mt_graph_prune). indices to positions_out as above; n = rows->n >= 2, 1 <= k < n.
+  /* The three in a row, edges too light to act dropped after the first (mt_graph_prune).
+   * indices to positions_out as above; n = rows->n >= 2, 1 <= k < n.
    * result   components and edges are set */
   mt_status (*umap_layout)(struct mt_backend *be, const mt_comm *comm,
                            const mt_umap_options *options, mt_metric metric, int64_t k,

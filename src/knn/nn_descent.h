@@ -8,7 +8,8 @@
  *
  * Start. Each of `trees` trees splits all rows `levels` times in two halves of equal size:
  * a segment's rows are sorted by how much nearer they are to one of two of its rows, drawn at
- * random, than to the other; ties keep their order. A row's first candidates are those in its leaves.
+ * random, than to the other; ties keep their order. A row's first candidates are those in its
+ * leaves.
  *
  * Round. Every pair (v, w) where w is one of v's `width` neighbours is an edge, new if w has
  * not yet taken part in a round as v's neighbour. A row's links are, of its new and of its old
