@@ -11,16 +11,17 @@ enum {
   DENSE_ROWS = 64, /* LAPACK up to here: its time grows with the cube */
   GUARD = 2,       /* vectors carried along beyond the wanted ones, at least */
   WIDTH = 4,       /* their number is a multiple: a row of them is whole sectors */
-  LEAST_DEGREE = 8,
+  LEAST_DEGREE = 2,
   MOST_DEGREE = 2000,   /* of a filter */
   MOST_PRODUCTS = 4000, /* in all */
   FILTER_STEPS = 64,    /* handed on at a time; even */
+  FEW_ROWS = 4096,      /* one thread does them sooner */
   SWEEPS = 60,          /* of Jacobi's method */
 };
 
-/* How much a filter lifts the largest eigenvalue's vector over what it cuts off (more is of
- * no use while the cut is still far from its place), and how much the known one's at most:
- * the rounding errors along it grow alike. */
+/* How much a filter lifts the last wanted vector over what it cuts off (more is of no use
+ * while the cut is still far from its place), and how much the known or first one at most: the
+ * rounding errors along it grow alike in all columns. */
 static const double lift = 1e2, most_lift = 1e8;
 
 void dsyevr_(const char *jobz, const char *range, const char *uplo, const int *n,
@@ -63,7 +64,7 @@ static mt_status host_randomize(const mt_operator *op, int64_t m, const int64_t 
                                 uint32_t seed, const uint32_t *draws, double *x)
 {
   const mt_eigen_parts *parts = op->parts;
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (op->n > FEW_ROWS)
   for (int64_t at = 0; at < parts->first[parts->count]; at++) {
     int64_t row = parts->members[at], p = parts->part_of[row];
     for (int64_t c = from[p]; c < m; c++)
@@ -81,7 +82,7 @@ static mt_status host_step(const mt_comm *comm, const mt_operator *op, int64_t m
   const double *x_own = x + first * m;
   double *y_own = y + first * m;
   MT_TRY(op->apply(comm, op, m, step, x, work));
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (op->n > FEW_ROWS)
   for (int64_t i = 0; i < own; i++) {
     int32_t p = op->parts->part_of[first + i];
     if (p < 0 || step[p].scale == 0.0) continue;
@@ -119,7 +120,7 @@ static mt_status host_products(const mt_operator *op, int64_t count,
                                const mt_eigen_rows *rows, int64_t p, int64_t q,
                                const double *x, const double *y, double *out)
 {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (op->n > FEW_ROWS)
   for (int64_t b = 0; b < count; b++)
     block_product(p, q, rows[b].rows, op->parts->members + rows[b].first, x, y,
                   out + b * p * q);
@@ -129,7 +130,7 @@ static mt_status host_products(const mt_operator *op, int64_t count,
 static mt_status host_transform(const mt_operator *op, int64_t m, const uint8_t *flags,
                                 const double *t, const double *x, double *y)
 {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (op->n > FEW_ROWS)
   for (int64_t i = 0; i < op->n; i++) {
     int32_t p = op->parts->part_of[i];
     if (p >= 0 && flags[p])
@@ -145,7 +146,7 @@ static mt_status host_subtract(const mt_operator *op, int64_t p, int64_t m,
                                const uint8_t *flags, const double *x, const double *t,
                                double *y)
 {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (op->n > FEW_ROWS)
   for (int64_t i = 0; i < op->n; i++) {
     int32_t part = op->parts->part_of[i];
     if (part < 0 || !flags[part]) continue;
@@ -557,12 +558,13 @@ static double degree_to_lift(double factor, double x)
   return acosh(factor) / acosh(fmax(x, 1.0 + 1e-9));
 }
 
-static mt_filter choose_filter(const mt_operator *op, int64_t m, const double *values)
+static mt_filter choose_filter(const mt_operator *op, int64_t k, int64_t m,
+                               const double *values)
 {
   double top = values[0], cut = values[m - 1];
   double half = fmax(0.5 * (cut - op->low), 1e-9 * fmax(fabs(top), fabs(op->low)));
   double center = op->low + half, reach = fmax(fmax(top, op->high) - center, half);
-  double degree = fmin(degree_to_lift(lift, (top - center) / half),
+  double degree = fmin(degree_to_lift(lift, (values[k - 1] - center) / half),
                        degree_to_lift(most_lift, reach / half));
   degree = fmin(fmax(degree, LEAST_DEGREE), MOST_DEGREE);
   return (mt_filter){.center = center,
@@ -586,14 +588,14 @@ static mt_eigen_step next_step(mt_filter *f, int64_t degree)
 
 /* x = p(A) x, p the Chebyshev polynomial of each active part's filter. steps: (FILTER_STEPS,
  * parts), filters: (parts) for its use. */
-static mt_status filter(const mt_comm *comm, const mt_operator *op, mt_filter *filters,
-                        mt_eigen_step *steps, mt_subspace *s)
+static mt_status filter(const mt_comm *comm, const mt_operator *op, int64_t k,
+                        mt_filter *filters, mt_eigen_step *steps, mt_subspace *s)
 {
   mt_status status = MT_OK;
   int64_t most = 0;
   for (int64_t p = 0; p < s->parts; p++) {
     filters[p] = (mt_filter){.degree = 0};
-    if (s->active[p]) filters[p] = choose_filter(op, s->m, s->values + p * s->m);
+    if (s->active[p]) filters[p] = choose_filter(op, k, s->m, s->values + p * s->m);
     s->products[p] += filters[p].degree;
     if (filters[p].degree > most) most = filters[p].degree;
   }
@@ -624,7 +626,7 @@ static mt_status iterate(const mt_comm *comm, const mt_operator *op, int64_t k,
     MT_TRY(turn(comm, op, steps, s));
     MT_TRY(measure(comm, op, k, tolerance, s, residuals, &some));
     if (!some) break;
-    MT_TRY(filter(comm, op, filters, steps, s));
+    MT_TRY(filter(comm, op, k, filters, steps, s));
   }
 done:
   free(steps);

@@ -90,7 +90,7 @@ static mt_status apply_adjacency(const mt_comm *comm, const mt_operator *op, int
   const mt_adjacency *a = op->context;
   const mt_graph *graph = a->graph;
   (void)comm;
-#pragma omp parallel for schedule(dynamic, 64)
+#pragma omp parallel for schedule(dynamic, 64) if (graph->local > 1024)
   for (int64_t i = 0; i < graph->local; i++) {
     int32_t p = a->parts->part_of[graph->first + i];
     double *out = y + i * m;
@@ -283,6 +283,7 @@ static void know_large(int64_t n, const mt_parts *parts, mt_large *large)
 {
 #pragma omp parallel for schedule(static)
   for (int64_t i = 0; i < n; i++) large->part_of[i] = -1;
+#pragma omp parallel for schedule(dynamic) if (large->parts.count > 1)
   for (int64_t p = 0; p < large->parts.count; p++) {
     double divisor = mt_umap_part_degree(parts, large->which[p]);
 #pragma omp parallel for schedule(static) if (large->first[p + 1] - large->first[p] > \
@@ -314,8 +315,11 @@ static mt_status lay_out_large(const mt_comm *comm, const mt_umap_options *optio
       mt_warn("spectral start: the eigenvectors of %lld points are accurate to %.1e "
               "only; the layout starts from them as they are",
               (long long)(parts->first[p + 1] - parts->first[p]), large.residuals[at]);
-    write_part(dims, parts, p, reaches[p], true, large.vectors, layout);
   }
+#pragma omp parallel for schedule(dynamic) if (large.parts.count > 1)
+  for (int64_t at = 0; at < large.parts.count; at++)
+    write_part(dims, parts, large.which[at], reaches[large.which[at]], true,
+               large.vectors, layout);
 done:
   large_destroy(&large);
   return status;
