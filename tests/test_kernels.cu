@@ -489,17 +489,13 @@ static void test_short_floats(void **)
   uint16_t *z = bits.data;
   assert_int_equal(mt_gpu_each(mt_test_gpu, MOST,
                                [=] __device__(int64_t i) {
-                                 uint16_t raw = (uint16_t)i;
-                                 __half half;
-                                 __nv_bfloat16 brain;
-                                 memcpy(&half, &raw, 2);
-                                 memcpy(&brain, &raw, 2);
-                                 y[2 * i] = __half2float(half);
-                                 y[2 * i + 1] = __bfloat162float(brain);
-                                 half = __float2half_rn(x[i]);
-                                 brain = __float2bfloat16_rn(x[i]);
-                                 memcpy(&z[2 * i], &half, 2);
-                                 memcpy(&z[2 * i + 1], &brain, 2);
+                                 unsigned short raw = (unsigned short)i;
+                                 y[2 * i] = __half2float(__ushort_as_half(raw));
+                                 y[2 * i + 1] =
+                                     __bfloat162float(__ushort_as_bfloat16(raw));
+                                 z[2 * i] = __half_as_ushort(__float2half_rn(x[i]));
+                                 z[2 * i + 1] =
+                                     __bfloat16_as_ushort(__float2bfloat16_rn(x[i]));
                                }),
                    MT_OK);
   mt_test_get(values, wide.data());

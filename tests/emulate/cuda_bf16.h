@@ -16,6 +16,14 @@ static inline __nv_bfloat16 __float2bfloat16(float a)
 {
   return __nv_bfloat16(a);
 }
+static inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 a)
+{
+  return a.bits;
+}
+static inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short bits)
+{
+  return mt_emulate_value<__nv_bfloat16>(bits);
+}
 static inline float __bfloat162float(__nv_bfloat16 a)
 {
   return a;
