@@ -191,25 +191,39 @@ int mt_emulate_barrier(bool predicate, bool *all_out)
   return me->count;
 }
 
-/* If all lanes that the thread waits for are in the same function, they go on. */
+/* Have all lanes that the thread waits for come to the same function? Those that begin last
+ * are asked first: one of them is missing most of the time. */
+static bool warp_is_there(const thread *me, int first)
+{
+  for (int i = 0; i < warpSize; i++) {
+    int lane = block.reverse ? i : warpSize - 1 - i;
+    if (!(me->mask >> lane & 1) || first + lane >= block.count) continue;
+    const thread *other = &block.threads[(size_t)(first + lane)];
+    if (other->state != LEFT && (other->state != IN_WARP || other->mask != me->mask ||
+                                 other->answer != me->answer))
+      return false;
+  }
+  return true;
+}
+
+/* If they have, they go on. */
 static void pass_warp(int t)
 {
   const thread *me = &block.threads[(size_t)t];
   int first = t / warpSize * warpSize;
+  if (!warp_is_there(me, first)) return;
   mt_emulated_lanes lanes = {};
   for (int lane = 0; lane < warpSize && first + lane < block.count; lane++) {
     const thread *other = &block.threads[(size_t)(first + lane)];
     if (!(me->mask >> lane & 1) || other->state == LEFT) continue;
-    if (other->state != IN_WARP || other->mask != me->mask ||
-        other->answer != me->answer)
-      return;
     lanes.present |= 1u << lane;
     lanes.value[lane] = other->value;
     lanes.argument[lane] = other->argument;
   }
+  mt_emulated_answer *answer = me->answer;
   for (int lane = 0; lane < warpSize; lane++)
     if (lanes.present >> lane & 1) {
-      block.threads[(size_t)(first + lane)].result = me->answer(&lanes, lane);
+      block.threads[(size_t)(first + lane)].result = answer(&lanes, lane);
       make_ready(first + lane);
     }
 }
@@ -366,6 +380,29 @@ static void prepare_threads(dim3 threads)
     block.threads[(size_t)i].index = unfold((unsigned)i, threads);
 }
 
+/* Just as much as was asked for, so that the address sanitizer sees what lies beyond. */
+static void take_shared(size_t bytes)
+{
+  static size_t there;
+  if (mt_emulated_shared != nullptr && there == bytes) return;
+  void *memory;
+  free(mt_emulated_shared);
+  if (posix_memalign(&memory, 128, bytes) != 0) stop("no memory for the shared memory");
+  mt_emulated_shared = (unsigned char *)memory;
+  there = bytes;
+}
+
+static void prepare_launch(const char *kernel, void (*body)(void *), void *argument)
+{
+  const char *order = getenv("MT_EMULATED_ORDER");
+  block.reverse = order != nullptr && strcmp(order, "reverse") == 0;
+  block.kernel = kernel;
+  block.body = body;
+  block.argument = argument;
+  host = fiber{};
+  running = &host;
+}
+
 bool mt_emulate_launch(const char *kernel, dim3 blocks, dim3 threads, size_t shared,
                        void (*body)(void *argument), void *argument)
 {
@@ -373,28 +410,18 @@ bool mt_emulate_launch(const char *kernel, dim3 blocks, dim3 threads, size_t sha
   std::lock_guard<std::mutex> lock(one_at_a_time);
   if (!allowed(blocks, threads, shared)) return false;
   mt_emulated_access access;
-  const char *order = getenv("MT_EMULATED_ORDER");
-  block.reverse = order != nullptr && strcmp(order, "reverse") == 0;
-  block.kernel = kernel;
-  block.body = body;
-  block.argument = argument;
+  prepare_launch(kernel, body, argument);
   prepare_threads(threads);
-  host = fiber{};
-  running = &host;
+  take_shared(shared);
   blockDim = threads;
   gridDim = blocks;
-  void *memory = nullptr;
-  if (posix_memalign(&memory, 128, shared) != 0)
-    stop("no memory for the shared memory");
-  mt_emulated_shared = (unsigned char *)memory;
   uint64_t count = (uint64_t)blocks.x * blocks.y * blocks.z;
   for (uint64_t i = 0; i < count; i++) {
     uint64_t b = block.reverse ? count - 1 - i : i;
     blockIdx = uint3{(unsigned)(b % blocks.x), (unsigned)(b / blocks.x % blocks.y),
                      (unsigned)(b / blocks.x / blocks.y)};
-    memset(memory, 0xDB, shared); /* nothing is there at a block's start */
+    memset(mt_emulated_shared, 0xDB, shared); /* nothing is there at a block's start */
     run_block();
   }
-  free(memory);
   return true;
 }
