@@ -60,7 +60,7 @@ static void settle_sizes(mt_knn_search *s)
   if (sizes->keep <= 0) sizes->keep = between(64, 2 * s->k, s->k + 512);
   sizes->keep = between(s->k, sizes->keep, 4096);
   if (sizes->room <= 0) sizes->room = between(512, 4 * sizes->keep, 8192);
-  sizes->room = power_of_2(between(sizes->keep + 32, sizes->room, 16384));
+  sizes->room = power_of_2(between(2 * sizes->keep + 32, sizes->room, 16384));
   if (sizes->again <= 0) sizes->again = 2048;
   sizes->again = between(s->k, sizes->again, 8192);
   if (sizes->panel <= 0) { /* as equal as can be */
