@@ -5,7 +5,8 @@
 #include "primitives.h"
 
 enum {
-  CORNERS = 4,  /* orders that are tried */
+  CORNERS = 4, /* orders that are tried */
+  MOVES = 5, /* fifths: the curve's cells of any size have other bounds in each order */
   WINDOW = 128, /* places on either side in each: more than MT_LIST_MOST */
   MOST_DIMENSIONS = 8
 };
@@ -20,7 +21,7 @@ static __device__ uint64_t place_of(int64_t d, const float *point, float low,
   uint64_t place = 0, cell[MOST_DIMENSIONS];
   for (int64_t t = 0; t < d; t++)
     cell[t] = (uint64_t)((point[t] - low) * scale * (cells - 1.0f) +
-                         cells * (float)corner / CORNERS);
+                         cells * (float)corner / MOVES);
   for (int bit = bits - 1; bit >= 0; bit--)
     for (int64_t t = 0; t < d; t++) place = place << 1 | (cell[t] >> bit & 1);
   return place;
