@@ -6,7 +6,7 @@
 # SECONDS 400
 . tests/program/lib.sh
 if [ "${MT_TEST_BACKEND:-}" = cuda ] && [ -z "${MT_EMULATED_GPUS:-}" ]; then
-  emulated= gpus=$(nvidia-smi -L | wc -l) seeds=0-19 topics=50 epochs=4000
+  emulated= gpus=$(nvidia-smi -L | wc -l) seeds=0-19 topics=50 epochs=300
   library=$BUILD/metatopics-cuda.so
 else
   emulated=yes gpus=2 seeds=0-9 topics=8 epochs=100
