@@ -276,7 +276,7 @@ SANITIZED = BUILD=build-asan CFLAGS="-O1 -g -fno-omit-frame-pointer" \
 check-sanitize:
 	@tools/deps
 	@+$(MAKE) --no-print-directory $(SANITIZED) tests || exit; \
-	SECONDS_FACTOR=5 MOST_RANKS=$(SANITIZED_RANKS) tests/run build-asan \
+	SECONDS_FACTOR=5 MOST_RANKS=$(SANITIZED_RANKS) FEW_GPUS=1 tests/run build-asan \
 	  $(if $(ONLY),$(TESTS),$(UNIT_TESTS) $(filter-out $(NOT_SANITIZED),$(PROGRAM_TESTS)))
 
 # on this machine's GPUs: what make check runs on emulated ones, then compute-sanitizer
