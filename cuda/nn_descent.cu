@@ -476,6 +476,7 @@ static __device__ void search_row(const view &v, int64_t i, int64_t width, memor
   for (int64_t slot = 0; slot < SOURCE::slots(v); slot += SLOTS) {
     gather<SOURCE>(v, i, *m, known_size, slot, &n_candidates);
     unsigned count = n_candidates;
+    __syncthreads(); /* all know it before it is 0 again */
     for (unsigned from = 0; from < count; from += BATCH) {
       if (threadIdx.x == 0) n_taken = 0;
       __syncthreads();
