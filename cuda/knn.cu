@@ -57,7 +57,7 @@ static void settle_sizes(mt_knn_search *s)
   mt_gpu_knn_sizes *sizes = &s->sizes;
   if (sizes->tile <= 0) sizes->tile = 8192;
   sizes->tile = (between(1, sizes->tile, s->widest) + 3) / 4 * 4;
-  if (sizes->keep <= 0) sizes->keep = between(64, 2 * s->k, s->k + 512);
+  if (sizes->keep <= 0) sizes->keep = between(128, 2 * s->k, s->k + 512);
   sizes->keep = between(s->k, sizes->keep, 4096);
   if (sizes->room <= 0) sizes->room = between(512, 4 * sizes->keep, 8192);
   sizes->room = power_of_2(between(2 * sizes->keep + 32, sizes->room, 16384));

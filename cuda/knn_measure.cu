@@ -207,13 +207,16 @@ static __device__ int64_t pick_pairs(const candidates &c, int64_t i, uint32_t *r
 {
   const uint64_t *keys = c.keys + i * c.room;
   int64_t listed = c.count[i], picked = 0;
-  double most = 0.0, low = 0.0, high;
+  double most = 0.0, low, high;
   if (c.scale[c.first + i] == 0.0) return 0; /* known without */
   for (int64_t p = 0; p < listed && p < c.k; p++) {
     bounds_of(c, i, keys[p], &low, &high);
     most = fmax(most, high);
   }
-  if (!proves(c, i, low) && listed > c.k) listed = c.k;
+  if (listed > c.k) {
+    double g = fmax((double)mt_knn_key_value(keys[c.k - 1]), 0.0);
+    if (!proves(c, i, sqrt(2.0 * g))) listed = c.k;
+  }
   for (int64_t p = 0; p < listed; p++) {
     bounds_of(c, i, keys[p], &low, &high);
     if (low > most) continue;

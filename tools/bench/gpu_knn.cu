@@ -162,7 +162,7 @@ static mt_status run(mt_bench *b, int64_t n, bool streamed)
   job.n = n;
   job.d = row.d;
   job.k = std::min(n, options->n_neighbors) - 1;
-  job.sizes.stream = (n + 7) / 8;
+  job.sizes.stream = (n + 39) / 40;
   job.host_indices.resize((size_t)(mt_bench_local(b, n) * job.k));
   job.host_distances.resize((size_t)(mt_bench_local(b, n) * job.k));
   MT_PASS(hold_against_product(b, &row));
