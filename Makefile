@@ -17,7 +17,7 @@ endif
 base_SRC = src/base/log.c src/base/progress.c src/base/memory.c src/base/random.c \
 	src/base/hash.c src/base/stop.c src/base/rows.c
 
-comm_SRC = src/comm/comm.c src/comm/layout.c
+comm_SRC = src/comm/comm.c src/comm/layout.c src/comm/debugger.c
 
 deck_SRC = src/deck/command_line.c src/deck/deck.c src/deck/help.c src/deck/locate.c \
 	src/deck/nearest.c src/deck/parameters.c src/deck/schema.c src/deck/value.c

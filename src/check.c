@@ -200,7 +200,9 @@ static void print_ranks(const mt_comm *world, const outlook *o, const mt_layout 
           "\nranks: %d on %d node%s; knn, umap and hdbscan by the %s backend on %s\n",
           world->size, all[0].n_nodes, plural(all[0].n_nodes),
           all[0].n_devices > 0 ? "CUDA" : "CPU",
-          all[0].n_devices > 0 ? "the ranks that own a GPU" : "all ranks");
+          all[0].n_devices > 0             ? "the ranks that own a GPU"
+          : all[0].team_size < world->size ? "the ranks that METATOPICS_TEAM names"
+                                           : "all ranks");
   fprintf(out, "  %6s  %-20s %7s  %-12s  %s\n", "rank", "node", "threads", "GPU",
           "fits (period/seed) it is expected to make, in order");
   for (int r = 0; r < world->size; r++) {
@@ -224,7 +226,7 @@ static mt_sizes measure(const outlook *o, const mt_parameters *parameters, int r
     s.period_documents = period->n_documents;
   }
   s.topics = o->fits.n * parameters->lda.n_components;
-  s.team = all[0].n_devices > 0 ? all[0].n_devices : ranks;
+  s.team = all[0].team_size;
   s.nn_descent = mt_knn_choose(parameters->knn.build_algo, all[0].n_devices > 0,
                                s.topics, s.terms, NULL) == MT_BUILD_NN_DESCENT;
   for (int r = 0; r < ranks; r++)

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "check.h"
+#include "comm/debugger.h"
 #include "comm/layout.h"
 #include "deck/command_line.h"
 #include "deck/deck.h"
@@ -88,6 +89,7 @@ static mt_status run(const mt_comm *world, const mt_command *command)
   MT_TRY(make_folder(world, parameters.output.path));
   MT_TRY(mt_lock_take(world, parameters.output.path, &lock));
   mt_stop_install();
+  if (command->wait) MT_TRY(mt_debugger_wait(world));
   MT_TRY(mt_backend_find(world, command->backend, &devices));
   MT_TRY(mt_layout_create(world, &devices, &layout));
   MT_TRY(mt_layout_log(world, &layout));
@@ -105,11 +107,26 @@ done:
   return status;
 }
 
+static mt_status print_parameter(const mt_comm *world, const mt_parameters *parameters,
+                                 const char *name)
+{
+  char *text = NULL;
+  mt_log_replicated(true);
+  mt_status status = mt_parameters_get(parameters, name, &text);
+  mt_log_replicated(false);
+  if (status == MT_OK && world->rank == 0) puts(text);
+  free(text);
+  return mt_agree(world, status);
+}
+
 static mt_status check(const mt_comm *world, const mt_command *command)
 {
   mt_parameters parameters = {.lda = {0}};
   mt_status status = read_parameters(world, command, &parameters);
-  if (status == MT_OK) status = mt_check_print(world, command, &parameters, stdout);
+  if (status == MT_OK && command->get != NULL)
+    status = print_parameter(world, &parameters, command->get);
+  else if (status == MT_OK)
+    status = mt_check_print(world, command, &parameters, stdout);
   mt_parameters_destroy(&parameters);
   return status;
 }

@@ -45,7 +45,7 @@ static void test_run(void **state)
   mt_command_destroy(&c);
   assert_int_equal(
       parse("run --set a.b=1 d.xml --set=c.d=2 -s e.f=3 --out o --backend cuda "
-            "--from knn --until umap --force -v",
+            "--from knn --until umap --force --wait-for-debugger -v",
             &c),
       MT_OK);
   assert_int_equal(c.n_sets, 3);
@@ -55,7 +55,7 @@ static void test_run(void **state)
   assert_string_equal(c.out, "o");
   assert_string_equal(mt_stage_names[c.from], "knn");
   assert_string_equal(mt_stage_names[c.until], "umap");
-  assert_true(c.backend == MT_BACKEND_CUDA && c.force && c.verbosity == 1);
+  assert_true(c.backend == MT_BACKEND_CUDA && c.force && c.wait && c.verbosity == 1);
   mt_command_destroy(&c);
 }
 
@@ -65,6 +65,10 @@ static void test_others(void **state)
   mt_command c;
   assert_int_equal(parse("check d.xml --set a.b=1 -q", &c), MT_OK);
   assert_true(c.kind == MT_COMMAND_CHECK && c.n_sets == 1 && c.verbosity == -1);
+  assert_null(c.get);
+  mt_command_destroy(&c);
+  assert_int_equal(parse("check d.xml --get output.path", &c), MT_OK);
+  assert_string_equal(c.get, "output.path");
   mt_command_destroy(&c);
   assert_int_equal(parse("show out", &c), MT_OK);
   assert_true(c.kind == MT_COMMAND_SHOW);
@@ -128,6 +132,8 @@ static void test_wrong(void **state)
       {"check a --from umap", "--from does not go with check"},
       {"show a --out b", "--out does not go with show"},
       {"run a --man", "--man does not go with run"},
+      {"run a --get output.path", "--get does not go with run"},
+      {"check a --wait-for-debugger", "--wait-for-debugger does not go with check"},
   };
   mt_command c = {.kind = MT_COMMAND_SHOW};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

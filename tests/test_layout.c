@@ -57,6 +57,26 @@ static void test_one_owner(void **state)
   mt_layout_destroy(&layout);
 }
 
+/* Without GPUs, the named ranks; a GPU goes before a name. */
+static void test_named_team(void **state)
+{
+  (void)state;
+  mt_layout layout;
+  int rank = mt_test_world.rank, odd = mt_test_world.size / 2;
+  setenv("METATOPICS_TEAM", rank % 2 == 1 ? "1" : "0", 1);
+  assert_int_equal(mt_layout_create(&mt_test_world, &none, &layout), MT_OK);
+  assert_int_equal(layout.team_size, odd > 0 ? odd : mt_test_world.size);
+  assert_int_equal(layout.team_root, odd > 0);
+  assert_int_equal(layout.team.size, odd == 0 || rank % 2 == 1 ? layout.team_size : 0);
+  mt_layout_destroy(&layout);
+  assert_int_equal(mt_layout_create(&mt_test_world, rank == 0 ? &two : &none, &layout),
+                   MT_OK);
+  assert_int_equal(layout.team.size, rank == 0);
+  assert_int_equal(layout.team_root, 0);
+  mt_layout_destroy(&layout);
+  unsetenv("METATOPICS_TEAM");
+}
+
 /* As with --gpus-per-task=1: each rank sees one device, two ranks each the same one. */
 static void test_one_seen_each(void **state)
 {
@@ -72,9 +92,8 @@ static void test_one_seen_each(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_without_gpus),
-    cmocka_unit_test(test_with_gpus),
-    cmocka_unit_test(test_one_owner),
+    cmocka_unit_test(test_without_gpus),  cmocka_unit_test(test_with_gpus),
+    cmocka_unit_test(test_one_owner),     cmocka_unit_test(test_named_team),
     cmocka_unit_test(test_one_seen_each),
 };
 

@@ -4,6 +4,7 @@
 
 #include <omp.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -82,6 +83,29 @@ done:
   return status;
 }
 
+static bool is_named(void)
+{
+  const char *named = getenv("METATOPICS_TEAM");
+  return named != NULL && strcmp(named, "1") == 0;
+}
+
+static mt_status choose_team(const mt_comm *world, mt_layout *layout)
+{
+  mt_status status = MT_OK;
+  int64_t named = is_named(), size, root;
+  MT_TRY(mt_sum_i64(world, 1, &named));
+  bool member = layout->n_devices > 0 ? layout->device >= 0 : named == 0 || is_named();
+  size = member;
+  root = member ? world->rank : world->size;
+  MT_TRY(mt_comm_split(world, member ? 0 : -1, world->rank, &layout->team));
+  MT_TRY(mt_sum_i64(world, 1, &size));
+  MT_TRY(mt_min_i64(world, 1, &root));
+  layout->team_size = (int)size;
+  layout->team_root = (int)root;
+done:
+  return status;
+}
+
 mt_status mt_layout_create(const mt_comm *world, const mt_devices *devices,
                            mt_layout *layout_out)
 {
@@ -99,11 +123,7 @@ mt_status mt_layout_create(const mt_comm *world, const mt_devices *devices,
   MT_TRY(mt_sum_i64(world, 1, &owners));
   layout.n_devices = (int)owners;
   MT_TRY(number_nodes(world, &node, &layout));
-  bool member = owners == 0 || layout.device >= 0;
-  MT_TRY(mt_comm_split(world, member ? 0 : -1, world->rank, &layout.team));
-  int64_t root = member ? world->rank : world->size;
-  MT_TRY(mt_min_i64(world, 1, &root));
-  layout.team_root = (int)root;
+  MT_TRY(choose_team(world, &layout));
   *layout_out = layout;
 done:
   mt_comm_free(&node);
@@ -115,16 +135,39 @@ void mt_layout_destroy(mt_layout *layout)
   mt_comm_free(&layout->team);
 }
 
+/* "0-3, 6": the ranks of a node (-1: of the team); cut short by three dots. */
+static void write_ranks(int size, const mt_layout *all, int node, char *out,
+                        size_t room)
+{
+  size_t at = 0;
+  int first = -1; /* of the range being read */
+  out[0] = '\0';
+  for (int r = 0; r <= size; r++) {
+    bool in = r < size && (node < 0 ? all[r].team.size > 0 : all[r].node == node);
+    if (in && first < 0) first = r;
+    if (in || first < 0) continue;
+    if (at > room - 32) {
+      snprintf(out + at, room - at, ", ...");
+      return;
+    }
+    at += (size_t)snprintf(out + at, room - at, "%s%d", at > 0 ? ", " : "", first);
+    if (r - 1 > first) at += (size_t)snprintf(out + at, room - at, "-%d", r - 1);
+    first = -1;
+  }
+}
+
 /* The line of one node, whose first rank is `first`; all (size) of them. */
 static void log_node(int size, const mt_layout *all, int first)
 {
   const mt_layout *node = &all[first];
+  char ranks[128];
   int devices = 0, left;
   for (int r = first; r < size; r++)
     devices += all[r].node == node->node && all[r].device >= 0;
   left = devices > 0 ? node->node_size - devices : 0;
-  mt_info("  %s: %d rank%s of %d thread%s, %d GPU%s%s", node->host, node->node_size,
-          node->node_size == 1 ? "" : "s", node->n_threads,
+  write_ranks(size, all, node->node, ranks, sizeof ranks);
+  mt_info("  %s: rank%s %s of %d thread%s, %d GPU%s%s", node->host,
+          node->node_size == 1 ? "" : "s", ranks, node->n_threads,
           node->n_threads == 1 ? "" : "s", devices, devices == 1 ? "" : "s",
           left > 0 ? "; the others work as CPU ranks" : "");
   for (int r = first; r < size; r++)
@@ -145,6 +188,12 @@ mt_status mt_layout_log(const mt_comm *world, const mt_layout *layout)
           layout->n_devices == 1 ? "" : "s");
   for (int r = 0; r < world->size; r++)
     if (all[r].node_rank == 0) log_node(world->size, all, r);
+  if (layout->team_size < world->size) {
+    char ranks[128];
+    write_ranks(world->size, all, -1, ranks, sizeof ranks);
+    mt_info("  knn, umap and hdbscan: rank%s %s", layout->team_size == 1 ? "" : "s",
+            ranks);
+  }
 done:
   free(all);
   return status;

@@ -1,7 +1,9 @@
 /* Who is where: nodes, threads, and which ranks own a GPU. One process per GPU: rank l of a
  * node takes the first of its devices, from l modulo their number on, that no lower rank of the
  * node has taken (by PCI bus id: with --gpus-per-task=1 each rank sees one other device, and
- * all call it 0); ranks for which none is left work as CPU ranks. */
+ * all call it 0); ranks for which none is left work as CPU ranks.
+ * Where no rank owns one, METATOPICS_TEAM=1 in the environment of some ranks names those that
+ * run kNN, UMAP and HDBSCAN: a component of a heterogeneous job, nodes with much memory. */
 #ifndef MT_COMM_LAYOUT_H
 #define MT_COMM_LAYOUT_H
 #include "comm/comm.h"
@@ -32,8 +34,10 @@ typedef struct mt_layout {
   int n_devices; /* GPUs owned, over all ranks */
   char host[64]; /* this rank's node by name */
   int team_root; /* the team's rank 0, as the world numbers it */
-  mt_comm team;  /* who runs kNN, UMAP and HDBSCAN: the GPU owners, or else all ranks;
-                       size 0 on the others; owned */
+  int team_size; /* its ranks, known to all */
+  mt_comm
+      team; /* who runs kNN, UMAP and HDBSCAN: the GPU owners; without any, the ranks
+                       named by METATOPICS_TEAM, or else all; size 0 on the others; owned */
 } mt_layout;
 
 /**
@@ -46,8 +50,8 @@ mt_status mt_layout_create(const mt_comm *world, const mt_devices *devices,
                            mt_layout *layout_out);
 void mt_layout_destroy(mt_layout *layout);
 
-/* A line per node: its name, ranks, threads, GPUs, and ranks that got none; rank 0 logs them.
- * Collective. */
+/* A line per node: its name, ranks, threads, GPUs, and ranks that got none; then the team;
+ * rank 0 logs them. Collective. */
 mt_status mt_layout_log(const mt_comm *world, const mt_layout *layout);
 
 #endif

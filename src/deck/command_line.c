@@ -25,6 +25,8 @@ enum option_key {
   KEY_BACKEND = 0x100,
   KEY_FROM,
   KEY_UNTIL,
+  KEY_WAIT,
+  KEY_GET,
   KEY_MAN,
   KEY_SCHEMA,
   KEY_DECK,
@@ -45,6 +47,10 @@ static const struct argp_option options[] = {
     {"from", KEY_FROM, "STAGE", 0, "Start here; what comes before must be there", 0},
     {"until", KEY_UNTIL, "STAGE", 0, "Stop after this stage", 0},
     {"force", KEY_FORCE, NULL, 0, "Do these stages again, whatever is there", 0},
+    {"wait-for-debugger", KEY_WAIT, NULL, 0,
+     "Say each rank's node and process, and wait until one is being debugged", 0},
+    {NULL, 0, NULL, 0, "check:", 2},
+    {"get", KEY_GET, "SECTION.NAME", 0, "Print this parameter's value, and no more", 0},
     {NULL, 0, NULL, 0, "help:", 3},
     {"schema", KEY_SCHEMA, NULL, 0, "Write the deck's RELAX NG schema", 0},
     {"deck", KEY_DECK, NULL, 0, "Write a deck with every parameter at its default", 0},
@@ -87,7 +93,10 @@ static int takers(int key)
   case KEY_FROM:
   case KEY_UNTIL:
   case KEY_FORCE:
+  case KEY_WAIT:
     return RUN;
+  case KEY_GET:
+    return CHECK;
   case KEY_SCHEMA:
   case KEY_DECK:
   case KEY_MAN:
@@ -170,6 +179,12 @@ static mt_status read_option(reading *read, int key, const char *value)
     break;
   case KEY_FORCE:
     command->force = true;
+    break;
+  case KEY_WAIT:
+    command->wait = true;
+    break;
+  case KEY_GET:
+    command->get = value;
     break;
   case KEY_QUIET:
     command->verbosity = -1;

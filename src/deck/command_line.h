@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 typedef enum mt_command_kind {
-  MT_COMMAND_RUN,   /* deck, out, sets, backend, from, until, force, verbosity */
-  MT_COMMAND_CHECK, /* deck, out, sets, backend, verbosity */
+  MT_COMMAND_RUN,   /* deck, out, sets, backend, from, until, force, wait, verbosity */
+  MT_COMMAND_CHECK, /* deck, out, sets, backend, get, verbosity */
   MT_COMMAND_SHOW,  /* folder */
   MT_COMMAND_HELP,  /* section, help_form: mt_command_help */
   MT_COMMAND_VERSION,
@@ -41,6 +41,8 @@ typedef struct mt_command {
   mt_backend_choice backend;
   int from, until; /* numbers in mt_stage_names, from <= until */
   bool force;      /* do the stages again, whatever is there */
+  bool wait;       /* for a debugger */
+  const char *get; /* check: the parameter to print alone; NULL: all that is checked */
   int verbosity;   /* -1: errors and warnings, 0: usual, 1: everything */
 } mt_command;
 

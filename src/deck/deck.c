@@ -96,33 +96,51 @@ static const char *unknown_name(const char *section, const char *name, char *out
   return out;
 }
 
+/* The parameter whose SECTION.NAME an option's words begin with; form: as they should be. */
+static mt_status look_up(const char *option, const char *words, const char *form,
+                         const mt_parameter **out)
+{
+  char section[40], name[40], said[MT_SAID], what[640];
+  size_t dot = strcspn(words, ".="), end = strcspn(words, "=");
+  mt_said(words, said);
+  if (words[dot] != '.' || dot == 0 || end == dot + 1 ||
+      (words[end] == '=') != (strchr(form, '=') != NULL))
+    return mt_fail(MT_ERR_INPUT, "%s %s: allowed: %s", option, said, form);
+  snprintf(section, sizeof section, "%.*s", (int)(dot < 39 ? dot : 39), words);
+  snprintf(name, sizeof name, "%.*s", (int)(end - dot < 40 ? end - dot - 1 : 39),
+           words + dot + 1);
+  if (!is_section(section))
+    return mt_fail(MT_ERR_INPUT, "%s %s: %s", option, said,
+                   unknown_section(section, what, sizeof what));
+  *out = mt_parameter_find(section, name);
+  if (*out == NULL)
+    return mt_fail(MT_ERR_INPUT, "%s %s: %s", option, said,
+                   unknown_name(section, name, what, sizeof what));
+  return MT_OK;
+}
+
 mt_status mt_parameters_set(mt_parameters *parameters, const char *assignment)
 {
-  char section[40], name[40], said[MT_SAID], why[MT_SAID_LONGEST],
-      allowed[MT_SAID_LONGEST];
-  char what[640];
-  size_t dot = strcspn(assignment, ".="), equals = strcspn(assignment, "=");
-  mt_said(assignment, said);
-  if (assignment[dot] != '.' || assignment[equals] != '=' || dot == 0 ||
-      equals == dot + 1)
-    return mt_fail(MT_ERR_INPUT,
-                   "--set %s: allowed: SECTION.NAME=VALUE, e.g. "
-                   "lda.n_components=20",
-                   said);
-  snprintf(section, sizeof section, "%.*s", (int)(dot < 39 ? dot : 39), assignment);
-  snprintf(name, sizeof name, "%.*s", (int)(equals - dot < 40 ? equals - dot - 1 : 39),
-           assignment + dot + 1);
-  if (!is_section(section))
-    return mt_fail(MT_ERR_INPUT, "--set %s: %s", said,
-                   unknown_section(section, what, sizeof what));
-  const mt_parameter *p = mt_parameter_find(section, name);
-  if (p == NULL)
-    return mt_fail(MT_ERR_INPUT, "--set %s: %s", said,
-                   unknown_name(section, name, what, sizeof what));
-  mt_status status = mt_parameter_read(p, assignment + equals + 1, parameters, why);
+  char said[MT_SAID], why[MT_SAID_LONGEST], allowed[MT_SAID_LONGEST];
+  const mt_parameter *p = NULL;
+  mt_status status =
+      look_up("--set", assignment, "SECTION.NAME=VALUE, e.g. lda.n_components=20", &p);
+  if (status != MT_OK) return status;
+  status = mt_parameter_read(p, strchr(assignment, '=') + 1, parameters, why);
   if (status == MT_OK) return MT_OK;
   mt_parameter_allowed(p, allowed);
-  return mt_fail(status, "--set %s: %s; allowed: %s", said, why, allowed);
+  return mt_fail(status, "--set %s: %s; allowed: %s", mt_said(assignment, said), why,
+                 allowed);
+}
+
+mt_status mt_parameters_get(const mt_parameters *parameters, const char *name,
+                            char **text_out)
+{
+  const mt_parameter *p = NULL;
+  mt_status status = look_up("--get", name, "SECTION.NAME, e.g. output.path", &p);
+  if (status != MT_OK) return status;
+  *text_out = mt_parameter_text(p, parameters);
+  return *text_out != NULL ? MT_OK : mt_fail(MT_ERR_MEMORY, "no memory for %s", name);
 }
 
 /* ---- what one parameter alone cannot tell ---------------------------------------------- */

@@ -31,6 +31,11 @@ mt_status mt_deck_parse(const char *name, const char *xml, size_t size,
  * Paths are taken as they are: relative to the working directory. */
 mt_status mt_parameters_set(mt_parameters *parameters, const char *assignment);
 
+/* The value of "output.path", as a deck would say it; owned by the caller. MT_ERR_INPUT
+ * names what there is. */
+mt_status mt_parameters_get(const mt_parameters *parameters, const char *name,
+                            char **text_out);
+
 /* What one parameter alone cannot tell (min_dist <= spread, a without b, ...). */
 mt_status mt_parameters_check(const mt_parameters *parameters);
 

@@ -54,6 +54,14 @@ expect_status 0 mpi 3 "$metatopics" check "$tmp/deck.xml" --out "$out" --set lda
 expect_output 'lda.seeds +0-9$' 'umap.spread +1  \(default\)' '2 periods x 10 seeds = 20' \
   'ranks: 3 on 1 node' '1987-01 ' 'memory of the largest rank' \
   '^knn: auto takes brute_force: .* \(limit: 1\)'
+expect_status 0 mpi 3 "$metatopics" check "$tmp/deck.xml" --out "$out" --get output.path
+[ "$(cat "$tmp/output")" = "$out" ] || fail "--get output.path says: $(cat "$tmp/output")"
+expect_status 0 "$metatopics" check "$tmp/deck.xml" --get corpus.path
+[ "$(cat "$tmp/output")" = "$tmp/corpus.jsonl" ] || fail "--get corpus.path: $(cat "$tmp/output")"
+refused '^.*--get output.pth: no such parameter \(did you mean path\?\)' \
+  check "$tmp/deck.xml" --get output.pth
+refused '^.*--get output: allowed: SECTION.NAME' check "$tmp/deck.xml" --get output
+refused '^.*--get output.path=x: allowed: SECTION.NAME' check "$tmp/deck.xml" --get output.path=x
 [ ! -e "$out" ] || fail "check made the output folder"
 expect_status 0 "$metatopics" run "$tmp/deck.xml" --out "$out" --until corpus
 expect_status 0 "$metatopics" check "$tmp/deck.xml" --out "$out"
