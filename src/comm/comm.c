@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TAG_ALLTOALL = 101, TAG_RING, TAG_GATHER, TAG_PART };
+enum { TAG_ALLTOALL = 101, TAG_RING, TAG_GATHER, TAG_PART, TAG_DRAW, TAG_DRAWN };
 static const size_t default_max_message = (size_t)1 << 29; /* bytes, below 1 GiB */
 
 void mt_comm_abort(void)
@@ -429,9 +429,11 @@ mt_status mt_ring_end(const mt_comm *comm, mt_ring **ring)
   return MT_OK;
 }
 
+/* Rank 0 keeps the number and answers the others' draws by messages: one-sided operations are
+ * not to be had on every network (Open MPI 4.1 has none over TCP between nodes). */
 struct mt_counter {
-  MPI_Win window;
-  int64_t *value; /* on rank 0 */
+  const mt_comm *comm; /* borrowed */
+  int64_t value;       /* on rank 0 */
 };
 
 mt_status mt_counter_create(const mt_comm *comm, mt_counter **counter_out)
@@ -440,15 +442,7 @@ mt_status mt_counter_create(const mt_comm *comm, mt_counter **counter_out)
   mt_counter *counter = NULL;
   MT_TRY(
       mt_agree(comm, mt_memory_new(1, sizeof *counter, "counter", (void **)&counter)));
-  MT_MPI(MPI_Win_allocate(comm->rank == 0 ? (MPI_Aint)sizeof(int64_t) : 0,
-                          sizeof(int64_t), MPI_INFO_NULL, comm->mpi, &counter->value,
-                          &counter->window));
-  if (comm->rank == 0) {
-    MT_MPI(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, counter->window));
-    *counter->value = 0;
-    MT_MPI(MPI_Win_unlock(0, counter->window));
-  }
-  MT_TRY(mt_barrier(comm));
+  counter->comm = comm;
   *counter_out = counter;
   counter = NULL;
 done:
@@ -458,27 +452,42 @@ done:
 
 mt_status mt_counter_next(mt_counter *counter, int64_t *value_out)
 {
-  int64_t one = 1, value = 0;
-  MT_MPI(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, counter->window));
-  MT_MPI(MPI_Fetch_and_op(&one, &value, MPI_INT64_T, 0, 0, MPI_SUM, counter->window));
-  MT_MPI(MPI_Win_unlock(0, counter->window));
-  *value_out = value;
+  MPI_Comm mpi = counter->comm->mpi;
+  if (counter->comm->rank == 0) {
+    *value_out = counter->value++;
+    mt_counter_serve(counter);
+  } else {
+    MT_MPI(MPI_Sendrecv(NULL, 0, MPI_BYTE, 0, TAG_DRAW, value_out, 1, MPI_INT64_T, 0,
+                        TAG_DRAWN, mpi, MPI_STATUS_IGNORE));
+  }
   return MT_OK;
 }
 
 void mt_counter_serve(mt_counter *counter)
 {
-  int there;
-  (void)counter; /* any MPI call makes progress for all windows */
-  MT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &there,
-                    MPI_STATUS_IGNORE));
+  MPI_Comm mpi = counter->comm->mpi;
+  MPI_Status who;
+  int there = counter->comm->rank == 0;
+  while (there) {
+    MT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, TAG_DRAW, mpi, &there, &who));
+    if (!there) break;
+    MT_MPI(
+        MPI_Recv(NULL, 0, MPI_BYTE, who.MPI_SOURCE, TAG_DRAW, mpi, MPI_STATUS_IGNORE));
+    MT_MPI(MPI_Send(&counter->value, 1, MPI_INT64_T, who.MPI_SOURCE, TAG_DRAWN, mpi));
+    counter->value++;
+  }
 }
 
 mt_status mt_counter_destroy(const mt_comm *comm, mt_counter **counter)
 {
-  (void)comm;
+  MPI_Request all_here;
+  int done = 0;
   if (*counter == NULL) return MT_OK;
-  MT_MPI(MPI_Win_free(&(*counter)->window));
+  MT_MPI(MPI_Ibarrier(comm->mpi, &all_here)); /* until then rank 0 is asked */
+  while (!done) {
+    mt_counter_serve(*counter);
+    MT_MPI(MPI_Test(&all_here, &done, MPI_STATUS_IGNORE));
+  }
   free(*counter);
   *counter = NULL;
   return MT_OK;

@@ -114,12 +114,14 @@ mt_status mt_ring_begin(const mt_comm *comm, size_t send_bytes, const void *send
 void mt_ring_progress(mt_ring *ring);
 mt_status mt_ring_end(const mt_comm *comm, mt_ring **ring); /* frees; NULL is fine */
 
-/* A number that every rank can draw from: 0, 1, 2, ... each once over all ranks. */
+/* A number that every rank can draw from: 0, 1, 2, ... each once over all ranks. Rank 0 keeps
+ * it: once it has drawn its last, it must come to mt_counter_destroy and nothing else that
+ * waits for the others, who may still be drawing. */
 typedef struct mt_counter mt_counter;
 mt_status mt_counter_create(const mt_comm *comm, mt_counter **counter_out);
 mt_status mt_counter_next(mt_counter *counter, int64_t *value_out); /* not collective */
-/* Lets MPI serve the other ranks' draws while this one computes: call it every few
- * milliseconds of long work. Not collective. */
+/* Rank 0 answers the other ranks' draws: call it every few milliseconds of long work. Not
+ * collective. */
 void mt_counter_serve(mt_counter *counter);
 mt_status mt_counter_destroy(const mt_comm *comm,
                              mt_counter **counter); /* NULL is fine */

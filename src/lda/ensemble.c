@@ -293,11 +293,11 @@ static mt_status make_all(ensemble *e)
   mt_progress_begin(e->world->rank, "lda", e->n_left);
   status = make_queued(e, make_wide(e, groups));
   mt_progress_end();
+  mt_counter_destroy(e->world, &e->counter);
   status = mt_agree(e->world, status);
 done:
   free_groups(e, groups);
   free(groups);
-  mt_counter_destroy(e->world, &e->counter);
   return status;
 }
 
