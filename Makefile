@@ -7,7 +7,7 @@ BUILD = build
 CONFIG := $(firstword $(wildcard $(BUILD)/config.mk) config.mk)
 
 # goals that must work before anything is installed
-BARE = help deps clean distclean demo check check-sanitize check-valgrind fuzz format \
+BARE = help deps clean distclean demo check check-sanitize check-valgrind check-slurm fuzz format \
 	check-format dist
 ifneq ($(filter-out $(BARE),$(or $(MAKECMDGOALS),all)),)
 -include $(CONFIG)
@@ -113,6 +113,14 @@ PROGRAM_TESTS += hostile_sizes
 PROGRAM_TESTS += same_bits
 PROGRAM_TESTS += same_bits_gpu
 PROGRAM_TESTS += bench_gpu
+# on a Slurm cluster of virtual nodes, the longest first: tests/slurm/NAME.sh
+SLURM_TESTS =
+SLURM_TESTS += slurm_killed
+SLURM_TESTS += slurm_submit
+SLURM_TESTS += slurm_stopped
+SLURM_TESTS += slurm_hetjob
+SLURM_TESTS += slurm_full
+SLURM_TESTS += slurm_interactive
 # what they call: tests/NAME.c
 TEST_TOOLS = h5same h5set check_planted
 # tests/fuzz/NAME.c, starting from the files in tests/fuzz/NAME/
@@ -293,6 +301,12 @@ check-valgrind:
 	@+$(MAKE) --no-print-directory tests || exit; \
 	tests/valgrind $(BUILD)
 
+# jobs on real Slurm daemons, as root; what they need is installed
+check-slurm:
+	@tools/deps slurm
+	@+$(MAKE) --no-print-directory tests || exit; \
+	tests/run $(BUILD) $(if $(ONLY),$(TESTS),$(SLURM_TESTS))
+
 FUZZ_SECONDS = 20
 FUZZED = BUILD=build-fuzz CFLAGS="-O1 -g -fno-omit-frame-pointer" \
 	SANITIZE="-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined"
@@ -424,6 +438,7 @@ help:
 	@echo "make check-sanitize   tests under the address and undefined sanitizers"
 	@echo "make check-gpu        the CUDA backend's tests on this machine's GPUs, and compute-sanitizer"
 	@echo "make check-valgrind   the demo under valgrind"
+	@echo "make check-slurm      jobs on a Slurm cluster of virtual nodes (root)"
 	@echo "make fuzz       every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make bench-lda        LDA fits beside scikit-learn's, one core each"
 	@echo "make bench-knn        seconds of the exact neighbours beside sgemm and scikit-learn"
@@ -443,7 +458,8 @@ distclean: clean
 	rm -rf config.mk config.log config.status configure configure~ autom4te.cache
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all tests gpu-tests fuzzers deps demo check check-gpu check-sanitize check-valgrind fuzz format \
+.PHONY: all tests gpu-tests fuzzers deps demo check check-gpu check-sanitize check-valgrind \
+	check-slurm fuzz format \
 	check-format install uninstall dist help clean distclean bench-gpu bench-hdbscan bench-knn bench-lda \
 	bench-nn-descent compare-umap profile-gpu
 .SECONDARY:

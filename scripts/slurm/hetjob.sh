@@ -73,7 +73,10 @@ unset OMP_NUM_THREADS SRUN_CPUS_PER_TASK METATOPICS_TEAM
 # one rank 0 prints its version; so many lines, so many worlds
 worlds=$(srun "${ranks[@]}" --het-group=0,1 "$metatopics" --version </dev/null | grep -c 'metatopics  *[0-9]')
 if [ "$worlds" != 1 ]; then
-  unset SLURM_JOB_ID # what follows is submitted, and this job's nodes are free
+  # what follows is no part of this job, whose nodes are free now
+  for variable in "${!SLURM_@}"; do
+    [ "$variable" = SLURM_CONF ] || unset "$variable"
+  done
   two_steps "this MPI makes $worlds worlds of the two components"
 fi
 say "takes one MPI_COMM_WORLD over both components"

@@ -182,12 +182,12 @@ set_environment() {
   # Runs are kept apart by OUT/.lock and files are written under temporary names: HDF5's own
   # locks add nothing, and block or fail on NFS and Lustre that have none.
   export HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-FALSE}
-  # More ranks than cores: a rank that waits must give its core up, or all but stall. (With cores
-  # enough it must not: it would answer later.) nproc would print OMP_NUM_THREADS.
+  # More ranks and threads than cores: who waits must give its core up, or all but stall. (With
+  # cores enough it must not: it would answer later.) nproc would print OMP_NUM_THREADS.
   local tasks=${SLURM_TASKS_PER_NODE:-1}
   tasks=${tasks%%[!0-9]*}
   if [ $((tasks * OMP_NUM_THREADS)) -gt "$(env -u OMP_NUM_THREADS nproc)" ]; then
-    export OMPI_MCA_mpi_yield_when_idle=1
+    export OMPI_MCA_mpi_yield_when_idle=1 OMP_WAIT_POLICY=passive
   fi
   # NCCL says why GPUs cannot talk to each other; else it only fails
   export NCCL_DEBUG=${NCCL_DEBUG:-WARN}
@@ -204,12 +204,9 @@ set_environment() {
 # files of $out that are finished, and when
 finished() { find "$out" -name '*.h5' -printf '%p %T@\n' 2>/dev/null | sort; }
 
-# did the run end by a signal, after a checkpoint? STATUS 3; or srun, which ends the other ranks
-# as soon as one has left with 3, has killed one of them, and run.json tells.
-is_stopped() {
-  [ "$1" = 3 ] && return
-  [ "$1" -gt 128 ] && grep -Eq '^ *"exit_status": 3,?$' "$out/run.json" 2>/dev/null &&
-    [ "$out/run.json" -nt "$began" ]
+# the exit status that the run itself recorded since it was started here; empty: none
+recorded() {
+  [ "$out/run.json" -nt "$began" ] && sed -n 's/^ *"exit_status": \([0-9]*\),*$/\1/p' "$out/run.json"
 }
 
 # was it the time limit? --signal comes up to a minute before its five
@@ -258,16 +255,24 @@ go_on() {
 
 # run_until_done SRUN WORDS...: the ranks; then an exit, or the queue again
 run_until_done() {
-  local before code
+  local before code=1 try
   checked
   out=$(parameter output.path) || exit 2
   began=$(mktemp)
   trap 'rm -f "$began"' EXIT
   before=$(finished)
   say "job $SLURM_JOB_ID, start $((${SLURM_RESTART_COUNT:-0} + 1)), $(date '+%F %T'): $deck to $out"
-  srun "$@" </dev/null
-  code=$?
-  if is_stopped $code; then go_on "$before"; fi
+  # srun has been seen to end with 0 when a step could not be launched (a node not yet rid of the
+  # step before it): the record tells
+  for try in 1 2 3; do
+    srun "$@" </dev/null
+    code=$?
+    if [ $code != 0 ] || [ -n "$(recorded)" ]; then break; fi
+    code=1
+    say "try $try: no rank was started" >&2
+  done
+  # as soon as one rank has left with 3, --kill-on-bad-exit may kill one that is about to
+  if [ $code = 3 ] || { [ $code -gt 128 ] && [ "$(recorded)" = 3 ]; }; then go_on "$before"; fi
   say "ends with status $code"
   exit $code
 }

@@ -1,0 +1,100 @@
+#!/bin/bash
+# Killed: one rank in each stage, a node, the whole job, at any moment. The job ends within a
+# minute, every file under its final name is whole, and the next run ends with the same bits.
+# SECONDS 600
+. tests/slurm/lib.sh
+command -v gdb >/dev/null || skip "no gdb: \"tools/deps slurm\" installs it"
+
+write_jsonl "$tmp/corpus.jsonl" 300 2
+write_deck "$tmp/deck.xml" "$tmp/corpus.jsonl" \
+  '<lda n_components="5" seeds="0-3" max_iter="10" min_docs="10"/><umap n_epochs="20"/>'
+expect_status 0 "$metatopics" run "$tmp/deck.xml" --out "$tmp/one"
+out=$tmp/out
+cd "$tmp"
+
+# every file under its final name holds what the undisturbed run has there
+expect_whole() {
+  local file name
+  find "$out" -type f ! -name '*.part' ! -name '.*' >"$tmp/there"
+  while read -r file; do
+    name=${file#"$out"/}
+    case $name in
+      *.h5) "$BUILD/tests/h5same" "$tmp/one/$name" "$file" || fail "$1: $name is damaged" ;;
+      run.json | summary.json | *.png | *.svg | *.gp) [ -s "$file" ] || fail "$1: $name is empty" ;;
+      *.csv) cmp "$tmp/one/$name" "$file" || fail "$1: $name is damaged" ;;
+    esac
+  done <"$tmp/there"
+}
+
+# the next run, on the ranks of one node, keeps what is there and ends as the undisturbed one
+goes_on() {
+  expect_status 0 srun -w cpu1 -n2 "$metatopics" run "$tmp/deck.xml" --out "$out"
+  expect_same "$tmp/one" "$out"
+  [ -z "$(find "$out" -name '*.part')" ] || fail "$1: temporary files are left"
+  rm -rf "$out"
+}
+
+ranks_of() { pgrep -f "^$metatopics run $tmp/deck.xml --out $out"; }
+no_ranks() { ! ranks_of >/dev/null; }
+
+# killed HOW: the job has failed within a minute, and no rank of it is left
+killed() {
+  expect_end "$job" "${2:-FAILED}" 60
+  wait_until 10 no_ranks || fail "$1: ranks are left"
+  expect_whole "$1"
+}
+
+# ---- one rank, in each stage, at its worst moment: before a finished file gets its name
+declare -A work=([corpus]=corpus_work [lda]=lda/ensemble.c:work [matrix]=lda/matrix.c:work
+  [knn]=knn/stage.c:work [umap]=umap_work [hdbscan]=hdbscan/stage.c:work [map]=report/stage.c:work)
+for stage in ${STAGES:-corpus lda matrix knn umap hdbscan map}; do
+  write=mt_store_commit
+  [ $stage != map ] || write=mt_rename_synced
+  submit sbatch -N2 -n2 "$slurm/full.sh" "$tmp/deck.xml" --out "$out" --wait-for-debugger
+  wait_until 30 grep -q 'rank 1: node' "metatopics-$job.log" || fail "$stage: no ranks"
+  process=$(sed -n 's/.*rank 0: node .*, process //p' "metatopics-$job.log")
+  gdb -p "$process" -batch -ex "tbreak ${work[$stage]}" -ex continue \
+    -ex "tbreak $write" -ex continue -ex kill >"$tmp/gdb" 2>&1 || true # it is asked below
+  grep -q 'hit Temporary breakpoint 2' "$tmp/gdb" || {
+    cat "$tmp/gdb" "metatopics-$job.log" >&2
+    fail "$stage: the rank was not killed there"
+  }
+  killed "$stage"
+  goes_on "$stage"
+done
+
+# ---- the whole job, a rank, a node, at any moment; RANDOM_SEED=N does one series again
+RANDOM=${RANDOM_SEED:-$$}
+echo "random seed ${RANDOM_SEED:-$$}"
+kill_node() { # NODE: all that runs on it, at once
+  local p uts
+  uts=$(readlink "/proc/$(cat "$SLURM_LAB/run/$1.pid")/ns/uts")
+  for p in /proc/[0-9]*; do
+    if [ "$(readlink "$p/ns/uts")" = "$uts" ]; then kill -9 "${p#/proc/}" 2>/dev/null || true; fi
+  done
+}
+node_is_back() { [ "$(sinfo -hNr -n "$1" -t idle -o %N | sort -u)" = "$1" ]; }
+for i in $(seq "${KILLS:-30}"); do
+  submit sbatch --no-requeue -N2 -n3 -w cpu2,cpu3 "$slurm/full.sh" "$tmp/deck.xml" --out "$out"
+  wait_until 30 has_state "$job" RUNNING || fail "$i: the job does not start"
+  milliseconds=$((RANDOM % 2500))
+  sleep "$(printf '0.%03d' $((milliseconds % 1000)))"
+  sleep $((milliseconds / 1000)) # a random moment, not a wait for anything
+  case $i in
+    10 | 20) how=node; kill_node cpu3 ;;
+    *5) how=job; scancel --signal=KILL --full "$job" ;;
+    *) how=rank; ranks_of | shuf -n1 | xargs -r kill -9 ;;
+  esac
+  if ! wait_until 60 is_over "$job"; then
+    cat "metatopics-$job.log" >&2
+    fail "$i, $how: job $job does not end"
+  fi
+  wait_until 10 no_ranks || fail "$i, $how: ranks are left"
+  echo "$i: $how after $milliseconds ms: $(field "$job" JobState), $(find "$out" -name '*.h5' 2>/dev/null | wc -l) files"
+  expect_whole "$i, $how"
+  goes_on "$i, $how"
+  if [ $how = node ]; then
+    "$slurm/local-cluster" start-node "$SLURM_LAB" cpu3
+    wait_until 30 node_is_back cpu3 || fail "cpu3 does not come back"
+  fi
+done
