@@ -399,6 +399,8 @@ MAN = $(BUILD)/metatopics.1
 PUBLIC_HEADERS = $(wildcard include/metatopics/*.h)
 DOCS = README.md LICENSE $(wildcard doc/*)
 INPUTS = $(wildcard inputs/*.xml)
+# submit sends the sources: it works in their tree alone
+SLURM_SCRIPTS = $(filter-out %/submit,$(wildcard scripts/slurm/*))
 TO = $(DESTDIR)$(1)
 $(MAN): doc/metatopics.1.in $(BUILD)/metatopics
 	$(call say,MAN,$@)$(BUILD)/metatopics help --man >$@.part && \
@@ -406,7 +408,7 @@ $(MAN): doc/metatopics.1.in $(BUILD)/metatopics
 
 install: all $(MAN)
 	install -d $(call TO,$(bindir)) $(call TO,$(mandir)/man1) $(call TO,$(docdir)) \
-	  $(call TO,$(datadir)/metatopics/inputs)
+	  $(call TO,$(datadir)/metatopics/inputs) $(call TO,$(datadir)/metatopics/slurm)
 	install $(BUILD)/metatopics $(call TO,$(bindir))/metatopics
 ifeq ($(CUDA_FOUND),yes)
 	install -d $(call TO,$(libdir)/metatopics)
@@ -415,6 +417,7 @@ endif
 	install -m 644 $(MAN) $(call TO,$(mandir)/man1)
 	install -m 644 $(DOCS) $(call TO,$(docdir))
 	install -m 644 $(INPUTS) $(call TO,$(datadir)/metatopics/inputs)
+	install $(SLURM_SCRIPTS) $(call TO,$(datadir)/metatopics/slurm)
 ifneq ($(PUBLIC_HEADERS),)
 	install -d $(call TO,$(includedir)/metatopics)
 	install -m 644 $(PUBLIC_HEADERS) $(call TO,$(includedir)/metatopics)

@@ -6,6 +6,8 @@ make -s install "${install_args[@]}" >/dev/null
 cd "$tmp/stage"
 expect_file opt/mt/bin/metatopics opt/mt/share/man/man1/metatopics.1 \
   opt/mt/share/doc/metatopics/{README.md,LICENSE} opt/mt/share/metatopics/inputs/{demo,reuters,every-parameter}.xml
+expect_file opt/mt/share/metatopics/slurm/{full.sh,hetjob.sh,twostep.sh,interactive.sh,lib.sh,local-cluster}
+[ ! -e opt/mt/share/metatopics/slurm/submit ] || fail "submit was installed: it needs the sources"
 [ "$(ls "$tmp/stage")" = opt ] || fail "installed outside of prefix: $(ls "$tmp/stage")"
 opt/mt/bin/metatopics --version >"$tmp/version" || fail "the installed program does not start"
 grep -q '^metatopics ' "$tmp/version" || fail "--version says: $(cat "$tmp/version")"
