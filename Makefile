@@ -110,6 +110,7 @@ PROGRAM_TESTS += damaged
 PROGRAM_TESTS += hostile_paths
 PROGRAM_TESTS += hostile_corpus
 PROGRAM_TESTS += hostile_sizes
+PROGRAM_TESTS += full_disk
 PROGRAM_TESTS += same_bits
 PROGRAM_TESTS += same_bits_gpu
 PROGRAM_TESTS += bench_gpu
@@ -304,7 +305,7 @@ check-valgrind:
 # jobs on real Slurm daemons, as root; what they need is installed
 check-slurm:
 	@tools/deps slurm
-	@+$(MAKE) --no-print-directory tests || exit; \
+	@+$(MAKE) --no-print-directory $(BUILD)/metatopics $(TOOLS) $(BUILD)/tests/h5same || exit; \
 	tests/run $(BUILD) $(if $(ONLY),$(TESTS),$(SLURM_TESTS))
 
 FUZZ_SECONDS = 20

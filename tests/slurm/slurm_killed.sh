@@ -15,6 +15,7 @@ cd "$tmp"
 # every file under its final name holds what the undisturbed run has there
 expect_whole() {
   local file name
+  mkdir -p "$out"
   find "$out" -type f ! -name '*.part' ! -name '.*' >"$tmp/there"
   while read -r file; do
     name=${file#"$out"/}
@@ -34,8 +35,9 @@ goes_on() {
   rm -rf "$out"
 }
 
-ranks_of() { pgrep -f "^$metatopics run $tmp/deck.xml --out $out"; }
-no_ranks() { ! ranks_of >/dev/null; }
+ranks_of() { pgrep -f "^$metatopics run $tmp/deck.xml --out $out" || true; }
+no_ranks() { [ -z "$(ranks_of)" ]; }
+some_ranks() { [ -n "$(ranks_of)" ]; }
 
 # killed HOW: the job has failed within a minute, and no rank of it is left
 killed() {
@@ -65,7 +67,12 @@ done
 
 # ---- the whole job, a rank, a node, at any moment; RANDOM_SEED=N does one series again
 RANDOM=${RANDOM_SEED:-$$}
-echo "random seed ${RANDOM_SEED:-$$}"
+start=$(date +%s%3N)
+expect_status 0 srun -w cpu2,cpu3 -n3 "$metatopics" run "$tmp/deck.xml" --out "$out"
+whole=$(($(date +%s%3N) - start))
+rm -rf "$out"
+kills=${KILLS:-30} in_time=0
+echo "random seed ${RANDOM_SEED:-$$}; a whole run takes $whole ms"
 kill_node() { # NODE: all that runs on it, at once
   local p uts
   uts=$(readlink "/proc/$(cat "$SLURM_LAB/run/$1.pid")/ns/uts")
@@ -74,12 +81,16 @@ kill_node() { # NODE: all that runs on it, at once
   done
 }
 node_is_back() { [ "$(sinfo -hNr -n "$1" -t idle -o %N | sort -u)" = "$1" ]; }
-for i in $(seq "${KILLS:-30}"); do
+for i in $(seq "$kills"); do
   submit sbatch --no-requeue -N2 -n3 -w cpu2,cpu3 "$slurm/full.sh" "$tmp/deck.xml" --out "$out"
-  wait_until 30 has_state "$job" RUNNING || fail "$i: the job does not start"
-  milliseconds=$((RANDOM % 2500))
-  sleep "$(printf '0.%03d' $((milliseconds % 1000)))"
-  sleep $((milliseconds / 1000)) # a random moment, not a wait for anything
+  wait_until 30 some_ranks || {
+    scontrol show job "$job" >&2
+    sinfo -N -o '%N %T %E' >&2
+    cat "metatopics-$job.log" >&2
+    fail "$i: the job does not start"
+  }
+  moment=$((RANDOM % whole)) # of the run; nothing is waited for
+  sleep "$((moment / 1000)).$(printf %03d $((moment % 1000)))"
   case $i in
     10 | 20) how=node; kill_node cpu3 ;;
     *5) how=job; scancel --signal=KILL --full "$job" ;;
@@ -90,11 +101,14 @@ for i in $(seq "${KILLS:-30}"); do
     fail "$i, $how: job $job does not end"
   fi
   wait_until 10 no_ranks || fail "$i, $how: ranks are left"
-  echo "$i: $how after $milliseconds ms: $(field "$job" JobState), $(find "$out" -name '*.h5' 2>/dev/null | wc -l) files"
   expect_whole "$i, $how"
+  echo "$i: $how after $moment ms: $(field "$job" JobState), $(wc -l <"$tmp/there") files"
+  has_state "$job" COMPLETED || in_time=$((in_time + 1))
   goes_on "$i, $how"
   if [ $how = node ]; then
     "$slurm/local-cluster" start-node "$SLURM_LAB" cpu3
     wait_until 30 node_is_back cpu3 || fail "cpu3 does not come back"
   fi
 done
+echo "$in_time of $kills were killed before they were done"
+[ $in_time -ge $((kills / 2)) ] || fail "most runs were done before they were killed"
