@@ -4,6 +4,7 @@
 
 #include "comm/layout.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
