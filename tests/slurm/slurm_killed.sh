@@ -66,6 +66,22 @@ for stage in ${STAGES:-corpus lda matrix knn umap hdbscan map}; do
   goes_on "$stage"
 done
 
+node_is_back() { [ "$(sinfo -hNr -n "$1" -t idle -o %N | sort -u)" = "$1" ]; }
+start_again() { # NODE
+  "$slurm/local-cluster" start-node "$SLURM_LAB" "$1"
+  wait_until 30 node_is_back "$1" || fail "$1 does not come back"
+}
+
+# ---- slurmd alone, half way: for Slurm the node is lost, but its ranks live
+expect_status 0 srun -w cpu1 -n2 "$metatopics" run "$tmp/deck.xml" --out "$out" --until matrix
+submit sbatch --no-requeue -N2 -n2 -w cpu2,cpu3 "$slurm/full.sh" "$tmp/deck.xml" --out "$out" \
+  --wait-for-debugger
+wait_until 30 grep -q 'rank 1: node' "metatopics-$job.log" || fail "slurmd: no ranks"
+kill -9 "$(cat "$SLURM_LAB/run/cpu3.pid")"
+killed slurmd NODE_FAIL
+goes_on slurmd
+start_again cpu3
+
 # ---- the whole job, a rank, a node, at any moment; RANDOM_SEED=N does one series again
 RANDOM=${RANDOM_SEED:-$$}
 start=$(date +%s%3N)
@@ -81,7 +97,6 @@ kill_node() { # NODE: all that runs on it, at once
     if [ "$(readlink "$p/ns/uts")" = "$uts" ]; then kill -9 "${p#/proc/}" 2>/dev/null || true; fi
   done
 }
-node_is_back() { [ "$(sinfo -hNr -n "$1" -t idle -o %N | sort -u)" = "$1" ]; }
 for i in $(seq "$kills"); do
   submit sbatch --no-requeue -N2 -n3 -w cpu2,cpu3 "$slurm/full.sh" "$tmp/deck.xml" --out "$out"
   wait_until 30 some_ranks || {
@@ -107,10 +122,7 @@ for i in $(seq "$kills"); do
   echo "$i: $how after $moment ms: $(field "$job" JobState), $(wc -l <"$tmp/there") files"
   has_state "$job" COMPLETED || in_time=$((in_time + 1))
   goes_on "$i, $how"
-  if [ $how = node ]; then
-    "$slurm/local-cluster" start-node "$SLURM_LAB" cpu3
-    wait_until 30 node_is_back cpu3 || fail "cpu3 does not come back"
-  fi
+  if [ $how = node ]; then start_again cpu3; fi
 done
 echo "$in_time of $kills were killed before they were done"
 [ $in_time -ge $((kills / 2)) ] || fail "most runs were done before they were killed"
