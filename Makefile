@@ -276,10 +276,10 @@ check:
 	tests/run $(BUILD) $(TESTS) $(if $(ONLY),,$(PROGRAM_TESTS))
 
 # the tests under the address and undefined-behaviour sanitizers; of the whole-program tests
-# those that run the program, but for the same bits from any number of ranks (slow)
+# those that run the program, but for the slowest (the same bits, killed and started again)
 SANITIZED_RANKS = 3
 NOT_SANITIZED = get_reuters format configure readme build_install build_dist same_bits \
-	faults_gpu same_bits_gpu
+	restart faults_gpu same_bits_gpu
 SANITIZED = BUILD=build-asan CFLAGS="-O1 -g -fno-omit-frame-pointer" \
 	SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 check-sanitize:
