@@ -142,13 +142,19 @@ static mt_status products(const mt_operator *op, int64_t count,
   return mt_to_host(a->gpu, count * p * q, sums.data, out);
 }
 
+/* A small matrix of so many elements for each part, and which parts are meant. */
+static mt_status copy_small(adjacency *a, int64_t parts, int64_t elements,
+                            const double *matrices, const uint8_t *flags)
+{
+  MT_PASS(copy_up(a->gpu, parts * elements, matrices, "small matrices", &a->small));
+  return copy_up(a->gpu, parts, flags, "flags", &a->flags);
+}
+
 static mt_status transform(const mt_operator *op, int64_t m, const uint8_t *flags,
                            const double *t, const double *x, double *y)
 {
   adjacency *a = adjacency_of(op);
-  const int64_t parts = op->parts->count;
-  MT_PASS(copy_up(a->gpu, parts * m * m, t, "small matrices", &a->small));
-  MT_PASS(copy_up(a->gpu, parts, flags, "flags", &a->flags));
+  MT_PASS(copy_small(a, op->parts->count, m * m, t, flags));
   const double *small = a->small.data;
   const uint8_t *flag = a->flags.data;
   const int32_t *part_of = a->part_of.data;
@@ -165,9 +171,7 @@ static mt_status subtract(const mt_operator *op, int64_t p, int64_t m,
                           double *y)
 {
   adjacency *a = adjacency_of(op);
-  const int64_t parts = op->parts->count;
-  MT_PASS(copy_up(a->gpu, parts * p * m, t, "small matrices", &a->small));
-  MT_PASS(copy_up(a->gpu, parts, flags, "flags", &a->flags));
+  MT_PASS(copy_small(a, op->parts->count, p * m, t, flags));
   const double *small = a->small.data;
   const uint8_t *flag = a->flags.data;
   const int32_t *part_of = a->part_of.data;

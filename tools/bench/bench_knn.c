@@ -3,6 +3,7 @@
  *   bench_knn [rows [columns [neighbours [metric [file]]]]]
  * Under mpirun too. For other programs (tools/bench/knn.py) the rows are left in `file`
  * (float32, row-major) and, by one rank, the neighbours in `file`.indices (int64). */
+#include "save.h"
 #include "backend/cpu_knn.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -65,19 +66,6 @@ static void multiply(int64_t n, int64_t d, const float *rows, float *product,
   }
 }
 
-static mt_status save(const char *path, const char *ending, size_t bytes,
-                      const void *data)
-{
-  char name[4096];
-  snprintf(name, sizeof name, "%s%s", path, ending);
-  FILE *file = fopen(name, "wb");
-  if (file == NULL) return mt_fail(MT_ERR_IO, "cannot write %s", name);
-  size_t wrote = fwrite(data, 1, bytes, file);
-  if (fclose(file) != 0 || wrote != bytes)
-    return mt_fail(MT_ERR_IO, "cannot write %s", name);
-  return MT_OK;
-}
-
 static mt_status bench(const mt_comm *comm, int64_t n, int64_t d, int64_t k,
                        mt_metric metric, const char *path)
 {
@@ -93,7 +81,7 @@ static mt_status bench(const mt_comm *comm, int64_t n, int64_t d, int64_t k,
 #pragma omp parallel for schedule(dynamic)
   for (int64_t i = 0; i < n; i++) fill_row(i, d, rows + i * d);
   if (path != NULL && comm->rank == 0)
-    MT_TRY(save(path, "", (size_t)(n * d) * sizeof *rows, rows));
+    MT_TRY(mt_bench_save(path, "", (size_t)(n * d) * sizeof *rows, rows));
   mt_rows source = mt_rows_memory(n, d, rows);
   double flops = 2.0 * (double)n * (double)n * (double)d;
   int threads = omp_get_max_threads();
@@ -118,7 +106,7 @@ static mt_status bench(const mt_comm *comm, int64_t n, int64_t d, int64_t k,
     if (comm->rank == 0) tell("metatopics", start, flops, more);
   }
   if (path != NULL && comm->size == 1)
-    MT_TRY(save(path, ".indices", (size_t)(n * k) * sizeof *indices, indices));
+    MT_TRY(mt_bench_save(path, ".indices", (size_t)(n * k) * sizeof *indices, indices));
 done:
   free(rows);
   free(product);

@@ -4,6 +4,7 @@
  * loose (no groups at all). Under mpirun too. For other programs (tools/bench/nn_descent.py)
  * the rows are left in `file` (float32, row-major) and, by one rank, the exact distances in
  * `file`.distances (float32). */
+#include "save.h"
 #include "backend/backend.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -46,19 +47,6 @@ static void fill(const char *kind, int64_t n, int64_t d, float *rows)
   }
 }
 
-static mt_status save(const char *path, const char *ending, size_t bytes,
-                      const void *data)
-{
-  char name[4096];
-  snprintf(name, sizeof name, "%s%s", path, ending);
-  FILE *file = fopen(name, "wb");
-  if (file == NULL) return mt_fail(MT_ERR_IO, "cannot write %s", name);
-  size_t wrote = fwrite(data, 1, bytes, file);
-  if (fclose(file) != 0 || wrote != bytes)
-    return mt_fail(MT_ERR_IO, "cannot write %s", name);
-  return MT_OK;
-}
-
 /* The share of distances that are among the exact ones. */
 static mt_status recall_of(const mt_comm *comm, int64_t n, int64_t k, int64_t local,
                            const float *distances, const float *exact,
@@ -86,7 +74,7 @@ static mt_status bench(const mt_comm *comm, mt_backend *be, const char *kind, in
   MT_NEW(exact, local * k);
   fill(kind, n, d, rows);
   if (path != NULL && comm->rank == 0)
-    MT_TRY(save(path, "", (size_t)(n * d) * sizeof *rows, rows));
+    MT_TRY(mt_bench_save(path, "", (size_t)(n * d) * sizeof *rows, rows));
   mt_rows source = mt_rows_memory(n, d, rows);
   double start = mt_seconds();
   MT_TRY(
@@ -102,7 +90,7 @@ static mt_status bench(const mt_comm *comm, mt_backend *be, const char *kind, in
            (long long)quality.rounds, (double)quality.compared / (double)n,
            end - middle);
   if (path != NULL && comm->size == 1)
-    MT_TRY(save(path, ".distances", (size_t)(n * k) * sizeof *exact, exact));
+    MT_TRY(mt_bench_save(path, ".distances", (size_t)(n * k) * sizeof *exact, exact));
 done:
   free(rows);
   free(indices);
