@@ -372,6 +372,15 @@ bench-nn-descent: $(BUILD)/bench/bench_nn_descent
 	  rm -f $(BENCH_ROWS) $(BENCH_ROWS).distances; \
 	done
 
+# UMAP given the neighbours, beside umap-learn where PYTHON has it
+UMAP_POINTS = 100000
+bench-umap: $(BUILD)/bench/bench_umap
+	@$< $(UMAP_POINTS) $(BENCH_ROWS) || exit; \
+	if $(PYTHON) -c "import umap" 2>/dev/null; then \
+	  $(PYTHON) tools/bench/umap_learn.py $(BENCH_ROWS); \
+	else echo "  umap-learn  not there (PYTHON=$(PYTHON))"; fi; \
+	rm -f $(BENCH_ROWS).points $(BENCH_ROWS).indices $(BENCH_ROWS).distances $(BENCH_ROWS).positions
+
 # UMAP beside umap-learn: trustworthiness, kept neighbours, outliers over five seeds, on two
 # planted sets of 20,000 rows and on the topics of finished runs: make compare-umap RUNS=out
 PYTHON = python3
@@ -447,6 +456,7 @@ help:
 	@echo "make bench-lda        LDA fits beside scikit-learn's, one core each"
 	@echo "make bench-knn        seconds of the exact neighbours beside sgemm and scikit-learn"
 	@echo "make bench-nn-descent seconds and recall of nn_descent beside brute_force and pynndescent"
+	@echo "make bench-umap       seconds of UMAP by part, given the neighbours, beside umap-learn"
 	@echo "make bench-hdbscan    seconds of HDBSCAN by part, up to 1,000,000 points"
 	@echo "make bench-gpu        kNN, UMAP and HDBSCAN on 1 to all GPUs, held against the machine's limits"
 	@echo "                BENCH_GPU_OPTIONS=\"--help\""
@@ -465,5 +475,5 @@ distclean: clean
 .PHONY: all tests gpu-tests fuzzers deps demo check check-gpu check-sanitize check-valgrind \
 	check-slurm fuzz format \
 	check-format install uninstall dist help clean distclean bench-gpu bench-hdbscan bench-knn bench-lda \
-	bench-nn-descent compare-umap profile-gpu
+	bench-nn-descent bench-umap compare-umap profile-gpu
 .SECONDARY:
