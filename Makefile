@@ -102,6 +102,7 @@ PROGRAM_TESTS += configure
 PROGRAM_TESTS += readme
 PROGRAM_TESTS += build_install
 PROGRAM_TESTS += build_dist
+PROGRAM_TESTS += module
 PROGRAM_TESTS += corpus
 PROGRAM_TESTS += folder
 PROGRAM_TESTS += restart
@@ -278,7 +279,7 @@ check:
 # the tests under the address and undefined-behaviour sanitizers; of the whole-program tests
 # those that run the program, but for the slowest (the same bits, killed and started again)
 SANITIZED_RANKS = 3
-NOT_SANITIZED = get_reuters format configure readme build_install build_dist same_bits \
+NOT_SANITIZED = get_reuters format configure readme build_install build_dist module same_bits \
 	restart faults_gpu same_bits_gpu
 SANITIZED = BUILD=build-asan CFLAGS="-O1 -g -fno-omit-frame-pointer" \
 	SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
@@ -407,10 +408,14 @@ check-format:
 # ---- installing and shipping -----------------------------------------------------------
 MAN = $(BUILD)/metatopics.1
 PUBLIC_HEADERS = $(wildcard include/metatopics/*.h)
-DOCS = README.md LICENSE $(wildcard doc/*)
+DOCS = README.md LICENSE $(filter-out %.in,$(wildcard doc/*))
 INPUTS = $(wildcard inputs/*.xml)
 # submit sends the sources: it works in their tree alone
 SLURM_SCRIPTS = $(filter-out %/submit,$(wildcard scripts/slurm/*))
+# the module file loads what is loaded when it is written, or MODULES="gcc openmpi"
+moduledir = $(datadir)/modulefiles
+MODULES = $(subst :, ,$(LOADEDMODULES))
+MODULE = $(call TO,$(moduledir))/metatopics/$(VERSION)
 TO = $(DESTDIR)$(1)
 $(MAN): doc/metatopics.1.in $(BUILD)/metatopics
 	$(call say,MAN,$@)$(BUILD)/metatopics help --man >$@.part && \
@@ -428,6 +433,9 @@ endif
 	install -m 644 $(DOCS) $(call TO,$(docdir))
 	install -m 644 $(INPUTS) $(call TO,$(datadir)/metatopics/inputs)
 	install $(SLURM_SCRIPTS) $(call TO,$(datadir)/metatopics/slurm)
+	install -d $(dir $(MODULE))
+	sed $(foreach v,VERSION MODULES datadir bindir mandir docdir,-e 's|@$v@|$($v)|g') \
+	  packaging/modulefile.in >$(MODULE)
 ifneq ($(PUBLIC_HEADERS),)
 	install -d $(call TO,$(includedir)/metatopics)
 	install -m 644 $(PUBLIC_HEADERS) $(call TO,$(includedir)/metatopics)
@@ -437,6 +445,8 @@ uninstall:
 	rm -f $(call TO,$(bindir))/metatopics $(call TO,$(mandir)/man1)/metatopics.1
 	rm -rf $(call TO,$(docdir)) $(call TO,$(datadir)/metatopics) $(call TO,$(libdir)/metatopics) \
 	  $(call TO,$(includedir)/metatopics)
+	rm -f $(MODULE)
+	[ ! -d $(dir $(MODULE)) ] || rmdir --ignore-fail-on-non-empty $(dir $(MODULE))
 
 dist:
 	@tools/dist
@@ -447,7 +457,8 @@ help:
 	@echo "                TESTS=\"test_comm ...\": those alone"
 	@echo "make            build ./metatopics (V=1: whole commands; BUILD=folder)"
 	@echo "make deps       install what is missing, or list the packages' names"
-	@echo "make install    into prefix (DESTDIR=folder: staged); make uninstall"
+	@echo "make install    into prefix (DESTDIR=folder: staged), with a module file; make uninstall"
+	@echo "                MODULES=\"gcc openmpi\": modules that its module loads (default: those loaded now)"
 	@echo "make check-sanitize   tests under the address and undefined sanitizers"
 	@echo "make check-gpu        the CUDA backend's tests on this machine's GPUs, and compute-sanitizer"
 	@echo "make check-valgrind   the demo under valgrind"
