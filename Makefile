@@ -22,7 +22,8 @@ comm_SRC = src/comm/comm.c src/comm/layout.c src/comm/debugger.c
 deck_SRC = src/deck/command_line.c src/deck/deck.c src/deck/help.c src/deck/locate.c \
 	src/deck/nearest.c src/deck/parameters.c src/deck/schema.c src/deck/value.c
 
-store_SRC = src/store/file.c src/store/write.c src/store/read.c src/store/folder.c
+store_SRC = src/store/file.c src/store/write.c src/store/read.c src/store/folder.c \
+	src/store/checksum.c
 
 corpus_SRC = src/corpus/stage.c src/corpus/build.c src/corpus/collect.c \
 	src/corpus/arrange.c src/corpus/vocabulary.c src/corpus/stop_words.c \
@@ -48,7 +49,7 @@ backend_SRC = src/backend/open.c src/backend/cpu.c src/backend/cpu_knn.c src/bac
 	src/backend/cpu_umap_epochs.c \
 	src/backend/cpu_kdtree.c src/backend/cpu_spanning_tree.c
 
-report_SRC = src/report/record.c src/report/versions.c src/report/labels.c src/report/text.c \
+report_SRC = src/report/json_file.c src/report/record.c src/report/versions.c src/report/labels.c src/report/text.c \
 	src/report/place.c src/report/map.c src/report/glyphs.c src/report/process.c \
 	src/report/draw.c src/report/tables.c src/report/summary.c src/report/findings.c src/report/stage.c src/report/show.c
 

@@ -1,6 +1,7 @@
 #include "pipeline.h"
 #include "base/log.h"
 #include "base/stop.h"
+#include "store/checksum.h"
 #include "store/folder.h"
 #include "store/store.h"
 
@@ -22,17 +23,46 @@ done:
   return status;
 }
 
-/* On rank 0: what the stage would write now, and whether that is there already. */
-static mt_status look(const mt_run *run, const mt_stage *stage, mt_fingerprint *made_by,
-                      bool *done_out)
+static mt_status is_whole(const mt_comm *world, const mt_run *run,
+                          const mt_stage *stage, bool *whole_out)
+{
+  mt_status status = MT_OK;
+  if (stage->is_whole != NULL) return stage->is_whole(world, run, whole_out);
+  char *path = mt_path_join(run->out, stage->file);
+  MT_TRY(mt_agree(world, path != NULL ? MT_OK : MT_ERR_MEMORY));
+  MT_TRY(mt_checksum_verify(world, path, whole_out));
+done:
+  free(path);
+  return status;
+}
+
+/* A stage before the first one: its file is taken as it lies there, if it is whole. */
+static mt_status require_stage(const mt_comm *world, const mt_run *run,
+                               const mt_stage *stage, const char *first)
+{
+  mt_status status = MT_OK;
+  bool whole = false;
+  MT_TRY(mt_agree(world, world->rank == 0 ? require_file(run, stage) : MT_OK));
+  MT_TRY(is_whole(world, run, stage, &whole));
+  if (!whole && world->rank == 0)
+    status = mt_fail(MT_ERR_INPUT,
+                     "%s/%s is damaged: run again without \"--from %s\", and the stage "
+                     "\"%s\" makes it again",
+                     run->out, stage->file, first, stage->name);
+  MT_TRY(mt_agree(world, status));
+done:
+  return status;
+}
+
+/* On rank 0: has what is there that fingerprint? */
+static mt_status ask(const mt_run *run, const mt_stage *stage,
+                     const mt_fingerprint *made_by, bool *done_out)
 {
   mt_status status = MT_OK;
   char *path = NULL;
-  MT_TRY(stage->fingerprint(run, made_by));
-  if (run->force) goto done;
   if (stage->is_done != NULL) {
     *done_out = stage->is_done(run, made_by);
-    goto done;
+    return MT_OK;
   }
   path = mt_path_join(run->out, stage->file);
   MT_REQUIRE(path != NULL, MT_ERR_MEMORY, "no memory");
@@ -40,6 +70,23 @@ static mt_status look(const mt_run *run, const mt_stage *stage, mt_fingerprint *
   *done_out = mt_fingerprint_equal(&there, made_by);
 done:
   free(path);
+  return status;
+}
+
+/* What the stage would write now, and whether that is there already, the same on all ranks.
+ * Checksums go first: HDF5 is not given files that a disk has changed. */
+static mt_status look(const mt_comm *world, const mt_run *run, const mt_stage *stage,
+                      mt_fingerprint *made_by, bool *done_out)
+{
+  mt_status status = MT_OK;
+  bool root = world->rank == 0, done = false;
+  MT_TRY(mt_agree(world, root ? stage->fingerprint(run, made_by) : MT_OK));
+  MT_TRY(mt_bcast(world, 0, sizeof *made_by, made_by));
+  if (!run->force) MT_TRY(is_whole(world, run, stage, &done));
+  if (done) MT_TRY(mt_agree(world, root ? ask(run, stage, made_by, &done) : MT_OK));
+  MT_TRY(mt_bcast(world, 0, sizeof done, &done));
+  *done_out = done;
+done:
   return status;
 }
 
@@ -91,23 +138,16 @@ static mt_status run_stage(const mt_comm *world, const mt_layout *layout,
                            const mt_run *run, const mt_stage *stage, mt_record *record)
 {
   mt_status status = MT_OK;
-  struct {
-    mt_fingerprint made_by;
-    bool done;
-  } plan;
+  mt_fingerprint made_by = {""};
   bool tells = world->rank == 0 || world->rank == layout->team_root;
   mt_stage_result result = {.metrics = tells ? json_object() : NULL};
-  memset(&plan, 0, sizeof plan);
   MT_TRY(mt_record_stage_begin(world, record));
-  MT_TRY(mt_agree(world, world->rank == 0 ? look(run, stage, &plan.made_by, &plan.done)
-                                          : MT_OK));
-  MT_TRY(mt_bcast(world, 0, sizeof plan, &plan));
-  result.kept = plan.done;
-  if (plan.done)
+  MT_TRY(look(world, run, stage, &made_by, &result.kept));
+  if (result.kept)
     mt_info("%s: %s is there, made with the same input and parameters: kept",
             stage->name, stage->file);
   else
-    MT_TRY(work(world, layout, run, stage, &plan.made_by, &result));
+    MT_TRY(work(world, layout, run, stage, &made_by, &result));
   MT_TRY(mt_record_stage_end(world, record, stage, &result));
 done:
   json_decref(result.metrics);
@@ -120,7 +160,7 @@ mt_status mt_pipeline_run(const mt_comm *world, const mt_layout *layout,
 {
   mt_status status = MT_OK;
   for (int s = 0; s < from; s++)
-    MT_TRY(mt_agree(world, world->rank == 0 ? require_file(run, stages[s]) : MT_OK));
+    MT_TRY(require_stage(world, run, stages[s], stages[from]->name));
   for (int s = from; s <= until; s++) {
     if (mt_stop_agreed(world)) {
       status = MT_STOPPED;

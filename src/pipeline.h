@@ -6,11 +6,11 @@
 #include "stage/stage.h"
 
 /**
- * Runs stages[from .. until] in order. A stage whose files are there with the fingerprint
- * that it would write now is kept, unless run->force. Between stages a signal is heeded.
+ * Runs stages[from .. until] in order. A stage whose files are there, undamaged, with the
+ * fingerprint that it would write now is kept, unless run->force. Between stages a signal is heeded.
  * world    all ranks; a stage of the backend's team runs on layout->team alone
  * from     the stages before it are taken as they lie in the folder: MT_ERR_INPUT, naming
- *          the first that is missing
+ *          the first that is missing or damaged
  * Errors   a stage's own; MT_STOPPED when a signal came
  */
 mt_status mt_pipeline_run(const mt_comm *world, const mt_layout *layout,

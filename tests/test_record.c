@@ -161,7 +161,7 @@ static void test_stages_and_what_is_kept(void **state)
   mt_parameters_destroy(&parameters);
 }
 
-/* A run.json that is cut off or something else is as good as none. */
+/* A run.json that is cut off, damaged or something else is as good as none. */
 static void test_damaged_record(void **state)
 {
   (void)state;

@@ -534,20 +534,58 @@ static void test_tables_round_trip(void **state)
   json_decref(summary);
 }
 
-/* A stage is whole if the fingerprint is the same and all files are there. */
-static void test_summary_is_whole(void **state)
+/* A stage is done if the fingerprint is the same and all files are there. */
+static void test_summary_is_there(void **state)
 {
   (void)state;
   bool drawn;
   mt_map_options none = options;
   mt_fingerprint same = {"0123456789abcdef0123456789abcdef"}, other = {"01"};
   none.svg = none.png = false;
-  assert_false(mt_summary_is_whole(folder, &same));
+  assert_false(mt_summary_is_there(folder, &same));
   write_all(10, 2, 1, 12, NULL, &none, 2, &drawn);
-  assert_true(mt_summary_is_whole(folder, &same));
-  assert_false(mt_summary_is_whole(folder, &other));
+  assert_true(mt_summary_is_there(folder, &same));
+  assert_false(mt_summary_is_there(folder, &other));
   unlink(in_folder("topics.csv"));
-  assert_false(mt_summary_is_whole(folder, &same));
+  assert_false(mt_summary_is_there(folder, &same));
+}
+
+/* Turns a bit of one byte over; at < 0: from the end. */
+static void flip(const char *name, long at)
+{
+  FILE *file = fopen(in_folder(name), "r+");
+  assert_non_null(file);
+  assert_int_equal(fseek(file, at, at < 0 ? SEEK_END : SEEK_SET), 0);
+  int byte = getc(file);
+  assert_int_equal(fseek(file, at, at < 0 ? SEEK_END : SEEK_SET), 0);
+  putc(byte ^ 1, file);
+  assert_int_equal(fclose(file), 0);
+}
+
+/* It is whole if no byte of these files is another. */
+static void test_summary_is_whole(void **state)
+{
+  (void)state;
+  bool drawn;
+  mt_map_options none = options;
+  static const char *const names[] = {"topics.csv", "meta_topics.csv", "map.gp",
+                                      "map.dat", "summary.json"};
+  const long places[] = {0, 100, -40, -1};
+  none.svg = none.png = false;
+  mt_log_setup(0, 1, MT_LOG_ERROR);
+  assert_false(mt_summary_is_whole(folder));
+  write_all(10, 2, 1, 12, NULL, &none, 2, &drawn);
+  assert_true(mt_summary_is_whole(folder));
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
+      flip(names[i], places[p]);
+      assert_false(mt_summary_is_whole(folder));
+      flip(names[i], places[p]);
+      assert_true(mt_summary_is_whole(folder));
+    }
+  unlink(in_folder("topics.csv"));
+  assert_false(mt_summary_is_whole(folder));
+  mt_log_setup(0, 1, MT_LOG_WARN);
 }
 
 /* ---- the map -------------------------------------------------------------------------- */
@@ -707,14 +745,14 @@ static void test_no_gnuplot(void **state)
   assert_true(exists("map.gp"));
   assert_true(exists("map.dat"));
   assert_false(exists("map.svg"));
-  assert_false(mt_summary_is_whole(folder, &made_by)); /* the next run draws it */
+  assert_false(mt_summary_is_there(folder, &made_by)); /* the next run draws it */
   if (!have_gnuplot()) skip();
   char command[160];
   snprintf(command, sizeof command, "cd %s && gnuplot map.gp", folder);
   assert_int_equal(system(command), 0);
   assert_true(exists("map.svg"));
   assert_true(exists("map.png"));
-  assert_true(mt_summary_is_whole(folder, &made_by));
+  assert_true(mt_summary_is_there(folder, &made_by));
 }
 
 #define IN_FOLDER(test) \
@@ -728,6 +766,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_texts),
     cmocka_unit_test(test_glyphs),
     IN_FOLDER(test_tables_round_trip),
+    IN_FOLDER(test_summary_is_there),
     IN_FOLDER(test_summary_is_whole),
     IN_FOLDER(test_map_shows_hostile_terms),
     IN_FOLDER(test_map_of_long_terms),

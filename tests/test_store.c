@@ -3,10 +3,12 @@
 #include "test.h"
 
 #include "base/memory.h"
+#include "store/checksum.h"
 #include "store/folder.h"
 #include "store/store.h"
 
 #include <hdf5.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,6 +222,94 @@ static void test_abandoned(void **state)
   mt_log_setup(mt_test_world.rank, mt_test_world.size, MT_LOG_WARN);
 }
 
+/* Turns one bit over; on rank 0, for all to see. */
+static void flip(const char *path, long at)
+{
+  if (mt_test_world.rank == 0) {
+    FILE *file = fopen(path, "r+");
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    int byte = getc(file);
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    putc(byte ^ 16, file);
+    assert_int_equal(fclose(file), 0);
+  }
+  assert_int_equal(mt_barrier(&mt_test_world), MT_OK);
+}
+
+/* The same answer on all ranks together and on each alone. */
+static void expect_whole(const char *path, bool expected)
+{
+  mt_comm self = mt_comm_self();
+  bool whole = !expected;
+  assert_int_equal(mt_checksum_verify(&mt_test_world, path, &whole), MT_OK);
+  assert_int_equal(whole, expected);
+  assert_int_equal(mt_checksum_verify(&self, path, &whole), MT_OK);
+  assert_int_equal(whole, expected);
+  assert_int_equal(mt_barrier(&mt_test_world), MT_OK);
+}
+
+/* A flipped bit anywhere, a byte less and a byte more are seen. */
+static void test_checksum(void **state)
+{
+  (void)state;
+  char path[128];
+  struct stat about;
+  snprintf(path, sizeof path, "%s/sum.h5", folder);
+  write_file(&mt_test_world, path, 100);
+  mt_log_setup(mt_test_world.rank, mt_test_world.size, MT_LOG_ERROR);
+  expect_whole(path, true);
+  assert_int_equal(stat(path, &about), 0);
+  for (long at = 0; at < about.st_size; at += about.st_size / 13) {
+    flip(path, at);
+    expect_whole(path, false);
+    flip(path, at);
+  }
+  flip(path, (long)about.st_size - 1);
+  expect_whole(path, false);
+  flip(path, (long)about.st_size - 1);
+  expect_whole(path, true);
+  for (int change = -1; change <= 1; change += 2) {
+    if (mt_test_world.rank == 0)
+      assert_int_equal(truncate(path, about.st_size + change), 0);
+    assert_int_equal(mt_barrier(&mt_test_world), MT_OK);
+    expect_whole(path, false);
+  }
+  snprintf(path, sizeof path, "%s/nothing.h5", folder);
+  expect_whole(path, false);
+  mt_log_setup(mt_test_world.rank, mt_test_world.size, MT_LOG_WARN);
+}
+
+static void write_bytes(const char *path, size_t size)
+{
+  FILE *file = fopen(path, "w");
+  for (size_t i = 0; i < size; i++) putc((int)(i * i / 7919 % 251), file);
+  assert_int_equal(fclose(file), 0);
+}
+
+/* The same checksum from any number of ranks and threads; of sizes about whole blocks. */
+static void test_checksum_ranks(void **state)
+{
+  (void)state;
+  char together[128], alone[128], command[300];
+  mt_comm self = mt_comm_self();
+  static const size_t sizes[] = {0, 5, (1 << 20) - 1, 1 << 20, 1 << 22, (9 << 20) + 77};
+  int threads = omp_get_max_threads();
+  snprintf(together, sizeof together, "%s/together", folder);
+  snprintf(alone, sizeof alone, "%s/alone", folder);
+  snprintf(command, sizeof command, "cmp %s %s", together, alone);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    if (mt_test_world.rank == 0) write_bytes(together, sizes[i]);
+    assert_int_equal(mt_barrier(&mt_test_world), MT_OK);
+    omp_set_num_threads(3);
+    assert_int_equal(mt_checksum_append(&mt_test_world, together), MT_OK);
+    omp_set_num_threads(threads);
+    if (mt_test_world.rank > 0) continue;
+    write_bytes(alone, sizes[i]);
+    assert_int_equal(mt_checksum_append(&self, alone), MT_OK);
+    assert_int_equal(system(command), 0);
+  }
+}
+
 static void test_lock(void **state)
 {
   (void)state;
@@ -250,6 +340,7 @@ static void test_folder(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damaged),
     cmocka_unit_test(test_strange),    cmocka_unit_test(test_abandoned),
+    cmocka_unit_test(test_checksum),   cmocka_unit_test(test_checksum_ranks),
     cmocka_unit_test(test_lock),       cmocka_unit_test(test_folder),
 };
 

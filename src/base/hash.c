@@ -55,6 +55,15 @@ mt_fingerprint mt_hash_end(mt_hash *hash)
   return print;
 }
 
+void mt_hash_words(const void *bytes, size_t size, uint64_t seed, uint32_t words[4])
+{
+  XXH128_hash_t value = XXH3_128bits_withSeed(bytes, size, seed);
+  words[0] = (uint32_t)(value.high64 >> 32);
+  words[1] = (uint32_t)value.high64;
+  words[2] = (uint32_t)(value.low64 >> 32);
+  words[3] = (uint32_t)value.low64;
+}
+
 uint64_t mt_hash_key(const void *bytes, size_t size)
 {
   return XXH3_64bits(bytes, size);

@@ -23,6 +23,9 @@ void mt_hash_fingerprint(mt_hash *hash, const mt_fingerprint *value);
 /* The fingerprint of what was added; frees the hash. */
 mt_fingerprint mt_hash_end(mt_hash *hash);
 
+/* A hash of bytes at once, as four words; another seed, another hash. */
+void mt_hash_words(const void *bytes, size_t size, uint64_t seed, uint32_t words[4]);
+
 /* 64-bit hash of bytes, for tables and for partitioning keys over ranks. */
 uint64_t mt_hash_key(const void *bytes, size_t size);
 

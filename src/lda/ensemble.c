@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct ensemble {
   const mt_comm *world;
@@ -43,6 +44,28 @@ static bool lda_is_done(const mt_run *run, const mt_fingerprint *made_by)
   return done;
 }
 
+/* Each rank reads its share of the files that are there. */
+static mt_status lda_is_whole(const mt_comm *comm, const mt_run *run, bool *whole_out)
+{
+  mt_status status = MT_OK;
+  mt_fits fits = {0};
+  int64_t damaged = 0;
+  MT_TRY(mt_agree(comm, mt_fits_list(run, &fits)));
+  int64_t last = mt_part_first(fits.n, comm->size, comm->rank + 1);
+  for (int64_t i = mt_part_first(fits.n, comm->size, comm->rank); i < last; i++) {
+    bool whole = true;
+    if (status == MT_OK && access(fits.fits[i].path, F_OK) == 0)
+      status = mt_fit_is_whole(&fits.fits[i], &whole);
+    damaged += !whole;
+  }
+  MT_TRY(mt_agree(comm, status));
+  MT_TRY(mt_sum_i64(comm, 1, &damaged));
+  *whole_out = damaged == 0;
+done:
+  mt_fits_close(&fits);
+  return status;
+}
+
 /* ---- what is left to do -------------------------------------------------------------- */
 
 static void tell_skipped(const ensemble *e)
@@ -72,8 +95,13 @@ static mt_status find_left(ensemble *e)
     status = mt_memory_new(n, sizeof *e->places, "places", (void **)&e->places);
   MT_TRY(mt_agree(world, status));
   int64_t last = mt_part_first(n, world->size, world->rank + 1);
-  for (int64_t i = mt_part_first(n, world->size, world->rank); i < last; i++)
-    there[i] = !e->run->force && mt_fit_is_there(&e->fits.fits[i]);
+  for (int64_t i = mt_part_first(n, world->size, world->rank); i < last; i++) {
+    bool whole = false;
+    if (status == MT_OK && !e->run->force)
+      status = mt_fit_is_whole(&e->fits.fits[i], &whole);
+    there[i] = whole && mt_fit_is_there(&e->fits.fits[i]);
+  }
+  MT_TRY(mt_agree(world, status));
   MT_TRY(mt_sum_i64(world, n, there));
   for (int64_t i = 0; i < n; i++)
     if (there[i] == 0) e->left[e->n_left++] = i;
@@ -349,4 +377,5 @@ const mt_stage mt_stage_lda = {.name = "lda",
                                .file = "lda",
                                .fingerprint = lda_fingerprint,
                                .is_done = lda_is_done,
+                               .is_whole = lda_is_whole,
                                .work = work};

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "deck/deck.h"
 #include "lda/lda.h"
+#include "store/checksum.h"
 #include "store/folder.h"
 
 #include <stdio.h>
@@ -92,6 +93,12 @@ bool mt_fit_is_there(const mt_fit *fit)
 {
   mt_fingerprint there = mt_store_fingerprint(fit->path);
   return mt_fingerprint_equal(&there, &fit->made_by) != 0;
+}
+
+mt_status mt_fit_is_whole(const mt_fit *fit, bool *whole_out)
+{
+  mt_comm self = mt_comm_self();
+  return mt_checksum_verify(&self, fit->path, whole_out);
 }
 
 mt_fingerprint mt_fits_fingerprint(const mt_fits *fits, const char *what)

@@ -24,8 +24,11 @@ typedef struct mt_fits {
 mt_status mt_fits_list(const mt_run *run, mt_fits *fits_out);
 void mt_fits_close(mt_fits *fits); /* an empty one is fine */
 
-/* Is the file of a fit there, whole and made with this input and these parameters? */
+/* Is the file of a fit there, made with this input and these parameters? */
 bool mt_fit_is_there(const mt_fit *fit);
+
+/* Has the file of a fit its checksum? False if there is no file; reads all of it. */
+mt_status mt_fit_is_whole(const mt_fit *fit, bool *whole_out);
 
 /* What all fits together are made of. */
 mt_fingerprint mt_fits_fingerprint(const mt_fits *fits, const char *what);

@@ -1,4 +1,5 @@
 #include "report/record.h"
+#include "report/json_file.h"
 #include "report/versions.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -69,7 +70,7 @@ done:
 /* All stages that a run.json knows, new reference; NULL if there is none to be read. */
 static json_t *earlier_stages(const char *path)
 {
-  json_t *record = json_load_file(path, 0, NULL);
+  json_t *record = mt_json_load(path);
   json_t *stages = json_incref(json_object_get(record, "stages"));
   json_t *before = json_object_get(record, "earlier_stages");
   if (json_is_array(stages) && json_is_array(before)) json_array_extend(stages, before);
@@ -273,7 +274,7 @@ static json_t *stages_to_come(const mt_record *record)
 static mt_status record_save(mt_record *record, json_t *exit_status)
 {
   mt_status status = MT_OK;
-  char now[32], *text = NULL;
+  char now[32];
   double seconds = mt_seconds() - record->began;
   time_now(now);
   json_t *root = json_pack(
@@ -288,12 +289,9 @@ static mt_status record_save(mt_record *record, json_t *exit_status)
       mt_versions(&record->versions), "parameters",
       mt_parameters_json(record->run->parameters), "stages", record->stages,
       "earlier_stages", stages_to_come(record));
-  text =
-      root != NULL ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
-  MT_REQUIRE(text != NULL, MT_ERR_MEMORY, "no memory for the run record");
-  MT_TRY(mt_file_replace(record->path, text, strlen(text)));
+  MT_REQUIRE(root != NULL, MT_ERR_MEMORY, "no memory for the run record");
+  MT_TRY(mt_json_save(root, record->path));
 done:
-  free(text);
   json_decref(root);
   return status;
 }

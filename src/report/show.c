@@ -4,6 +4,7 @@
 #include "corpus/corpus.h"
 #include "deck/deck.h"
 #include "lda/fits.h"
+#include "report/json_file.h"
 #include "report/record.h"
 #include "report/tables.h"
 #include "stage/stage.h"
@@ -296,7 +297,8 @@ static void print_outcome(const mt_folder_run *run, FILE *out)
   const char *backend = json_string_value(json_object_get(run->record, "backend"));
   fprintf(out, "run in %s\n", run->folder);
   if (run->record == NULL) {
-    fputs("no run.json: the run ended before its first stage was done\n", out);
+    fputs("no run.json (a run that ends before its first stage is done leaves none)\n",
+          out);
     return;
   }
   int64_t outcome = json_is_integer(code) ? json_integer_value(code) : -1;
@@ -394,7 +396,7 @@ mt_status mt_show(const char *folder, FILE *out)
   mt_folder_run run = {.folder = folder, .fits_wanted = -1};
   char *path = mt_path_join(folder, "run.json");
   if (path == NULL) return MT_ERR_MEMORY;
-  run.record = json_load_file(path, 0, NULL);
+  run.record = mt_json_load(path);
   MT_TRY(require_run(folder, &run));
   print_outcome(&run, out);
   print_devices(run.record, out);

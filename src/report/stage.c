@@ -29,7 +29,13 @@ done:
 
 static bool is_done(const mt_run *run, const mt_fingerprint *made_by)
 {
-  return mt_summary_is_whole(run->out, made_by);
+  return mt_summary_is_there(run->out, made_by);
+}
+
+static mt_status is_whole(const mt_comm *comm, const mt_run *run, bool *whole_out)
+{
+  *whole_out = comm->rank == 0 && mt_summary_is_whole(run->out);
+  return mt_bcast(comm, 0, sizeof *whole_out, whole_out);
 }
 
 static mt_status label_topics(const mt_run *run, const mt_findings *findings,
@@ -127,4 +133,5 @@ const mt_stage mt_stage_map = {.name = "map",
                                .file = "summary.json",
                                .fingerprint = fingerprint,
                                .is_done = is_done,
+                               .is_whole = is_whole,
                                .work = work};

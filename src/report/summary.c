@@ -1,6 +1,9 @@
+#include "base/log.h"
 #include "base/memory.h"
+#include "report/json_file.h"
 #include "report/tables.h"
 #include "report/text.h"
+#include "store/checksum.h"
 #include "store/folder.h"
 
 #include <stdlib.h>
@@ -11,29 +14,52 @@ json_t *mt_summary_load(const char *folder)
 {
   char *path = mt_path_join(folder, "summary.json");
   if (path == NULL) return NULL;
-  json_t *summary = json_load_file(path, 0, NULL);
+  json_t *summary = mt_json_load(path);
   free(path);
   return summary;
 }
 
 static bool is_there(const char *folder, const char *name)
 {
-  char *path = name != NULL ? mt_path_join(folder, name) : NULL;
+  char *path = mt_path_join(folder, name);
   bool there = path != NULL && access(path, R_OK) == 0;
   free(path);
   return there;
 }
 
-bool mt_summary_is_whole(const char *folder, const mt_fingerprint *made_by)
+bool mt_summary_is_there(const char *folder, const mt_fingerprint *made_by)
 {
-  json_t *summary = mt_summary_load(folder), *file;
-  const char *hex = json_string_value(json_object_get(summary, "fingerprint"));
-  const json_t *files = json_object_get(summary, "files");
-  bool whole =
-      hex != NULL && strcmp(hex, made_by->hex) == 0 && json_array_size(files) > 0;
-  size_t i;
-  json_array_foreach(files, i, file) whole =
-      whole && is_there(folder, json_string_value(file));
+  json_t *summary = mt_summary_load(folder), *checksum;
+  const char *hex = json_string_value(json_object_get(summary, "fingerprint")), *name;
+  json_t *files = json_object_get(summary, "files");
+  bool there =
+      hex != NULL && strcmp(hex, made_by->hex) == 0 && json_object_size(files) > 0;
+  json_object_foreach(files, name, checksum) there = there && is_there(folder, name);
+  json_decref(summary);
+  return there;
+}
+
+/* Has a file the checksum that summary.json gives it? */
+static bool is_whole(const char *folder, const char *name, const char *checksum)
+{
+  char *path = mt_path_join(folder, name);
+  mt_fingerprint found = {""};
+  if (path != NULL) found = mt_checksum_of(path);
+  bool whole = checksum != NULL && strcmp(found.hex, checksum) == 0;
+  if (!whole && found.hex[0] != '\0')
+    mt_warn("%s is damaged, or was changed: summary.json has another checksum", path);
+  free(path);
+  return whole;
+}
+
+bool mt_summary_is_whole(const char *folder)
+{
+  json_t *summary = mt_summary_load(folder), *checksum;
+  json_t *files = json_object_get(summary, "files");
+  const char *name;
+  bool whole = summary != NULL;
+  json_object_foreach(files, name, checksum) whole =
+      is_whole(folder, name, json_string_value(checksum)) && whole;
   json_decref(summary);
   return whole;
 }

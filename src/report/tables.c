@@ -1,5 +1,7 @@
 #include "report/tables.h"
 #include "base/memory.h"
+#include "report/json_file.h"
+#include "store/checksum.h"
 #include "store/folder.h"
 
 #include <stdlib.h>
@@ -271,13 +273,25 @@ static json_t *kinds_json(const mt_findings *f, const mt_meta_topic *meta)
   return kinds;
 }
 
-/* Pictures are named even if they could not be drawn: the next run tries again. */
-static json_t *files_json(const mt_map_options *options)
+static void add_file(json_t *files, const char *folder, const char *name)
 {
-  json_t *files =
-      json_pack("[s, s, s, s]", "topics.csv", "meta_topics.csv", "map.gp", "map.dat");
-  if (options->svg) json_array_append_new(files, json_string("map.svg"));
-  if (options->png) json_array_append_new(files, json_string("map.png"));
+  char *path = mt_path_join(folder, name);
+  mt_fingerprint checksum = {""};
+  if (path != NULL) checksum = mt_checksum_of(path);
+  json_object_set_new(files, name, json_string(checksum.hex));
+  free(path);
+}
+
+/* Pictures are named even if they could not be drawn: the next run tries again. */
+static json_t *files_json(const mt_map_options *options, const char *folder)
+{
+  static const char *const tables[] = {"topics.csv", "meta_topics.csv", "map.gp",
+                                       "map.dat"};
+  json_t *files = json_object();
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+    add_file(files, folder, tables[i]);
+  if (options->svg) add_file(files, folder, "map.svg");
+  if (options->png) add_file(files, folder, "map.png");
   return files;
 }
 
@@ -288,7 +302,7 @@ mt_status mt_summary_write(const mt_findings *findings, const mt_meta_topic *met
   mt_status status = MT_OK;
   const mt_findings *f = findings;
   int64_t noise = mt_findings_noise(f);
-  char *text = NULL;
+  char *path = mt_path_join(folder, "summary.json");
   json_t *summary = json_pack(
       "{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:o, s:s, s:o, s:o, s:o, "
       "s:o, s:O}",
@@ -300,15 +314,13 @@ mt_status mt_summary_write(const mt_findings *findings, const mt_meta_topic *met
       kinds_json(f, meta), "label_method",
       options->label_method == MT_LABEL_C_TF_IDF ? "c-tf-idf" : "frequency", "periods",
       names_json(f->n_periods, f->periods), "seeds", numbers_json(f->n_seeds, f->seeds),
-      "files", files_json(options), "meta_topics",
+      "files", files_json(options, folder), "meta_topics",
       metas_json(f, meta, options->label_method), "parameters", parameters);
-  text = summary != NULL ? json_dumps(summary, JSON_INDENT(2) | JSON_REAL_PRECISION(9))
-                         : NULL;
-  MT_REQUIRE(text != NULL, MT_ERR_INTERNAL,
+  MT_REQUIRE(summary != NULL && path != NULL, MT_ERR_INTERNAL,
              "summary.json cannot be made: no memory, or a term that is no UTF-8");
-  MT_TRY(replace_file(folder, "summary.json", text, strlen(text)));
+  MT_TRY(mt_json_save(summary, path));
 done:
-  free(text);
+  free(path);
   json_decref(summary);
   return status;
 }

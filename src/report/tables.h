@@ -30,7 +30,10 @@ mt_status mt_summary_write(const mt_findings *findings, const mt_meta_topic *met
 json_t *mt_summary_load(const char *folder);
 
 /* Has summary.json that fingerprint, and are all files that it names there? */
-bool mt_summary_is_whole(const char *folder, const mt_fingerprint *made_by);
+bool mt_summary_is_there(const char *folder, const mt_fingerprint *made_by);
+
+/* Have summary.json and the files that it names their checksums? Says which has not. */
+bool mt_summary_is_whole(const char *folder);
 
 /* The meta-topics of a summary.json as a short table, largest first; most < 0: all. */
 void mt_summary_print(const json_t *summary, int64_t most, FILE *out);

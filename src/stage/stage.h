@@ -33,7 +33,11 @@ typedef struct mt_stage {
    */
   mt_status (*fingerprint)(const mt_run *run, mt_fingerprint *out);
 
-  /* Is it there, whole, with that fingerprint? On rank 0 alone. NULL: ask the HDF5 file. */
+  /* Have the files that are there their checksums? Says which has not (mt_warn). Collective
+   * over the world; reads them to the end. NULL: ask the HDF5 file. */
+  mt_status (*is_whole)(const mt_comm *comm, const mt_run *run, bool *whole_out);
+
+  /* Is it there, with that fingerprint? On rank 0 alone. NULL: ask the HDF5 file. */
   bool (*is_done)(const mt_run *run, const mt_fingerprint *made_by);
 
   /* Does the work and writes the file(s). Collective over comm: the world, or the

@@ -50,7 +50,7 @@ mt_status mt_store_set_i64(const mt_comm *comm, mt_file *file, const char *name,
 mt_status mt_store_set_f64(const mt_comm *comm, mt_file *file, const char *name,
                            double value);
 
-/* Close, sync, rename: from here on PATH is whole. Frees the file, on error too (then
+/* Close, checksum (store/checksum.h), sync, rename: from here on PATH is whole. Frees the file, on error too (then
  * PATH.part is removed). */
 mt_status mt_store_commit(const mt_comm *comm, mt_file **file);
 

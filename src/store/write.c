@@ -1,5 +1,6 @@
 #include "base/log.h"
 #include "base/memory.h"
+#include "store/checksum.h"
 #include "store/file.h"
 #include "store/folder.h"
 
@@ -260,6 +261,7 @@ mt_status mt_store_commit(const mt_comm *comm, mt_file **file_in)
   mt_file *file = *file_in;
   mt_status status = MT_OK;
   MT_TRY(finish(comm, file));
+  MT_TRY(mt_checksum_append(comm, file->part));
   MT_TRY(mt_agree(comm,
                   comm->rank == 0 ? mt_rename_synced(file->part, file->path) : MT_OK));
 done:

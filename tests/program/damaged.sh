@@ -1,6 +1,7 @@
 #!/bin/bash
-# Files of a run that a disk or a person has damaged: what cannot be read is made again, what
-# says something impossible is a clear error, and nothing crashes or hangs.
+# Files of a run that a disk or a person has damaged, each of them: deleted, cut short, one byte
+# turned over wherever it lies. The stage is made again, to the same bits, or an error says what
+# to do; nothing crashes or hangs. And numbers that cannot be are an error.
 # SECONDS 300
 . tests/program/lib.sh
 
@@ -8,77 +9,109 @@ write_jsonl "$tmp/corpus.jsonl" 120 2
 write_deck "$tmp/deck.xml" "$tmp/corpus.jsonl" \
   '<lda n_components="5" max_iter="5" min_docs="10"/><umap n_epochs="20"/><knn n_neighbors="6"/>'
 out=$tmp/out
-expect_status 0 "$metatopics" run "$tmp/deck.xml" --out "$tmp/good"
+expect_status 0 "$metatopics" run "$tmp/deck.xml" --out "$out"
+mv "$out" "$tmp/good"
+numbers="corpus.h5 lda/1987-01/seed-1.h5 topics.h5 knn.h5 umap.h5 hdbscan.h5"
+tables="topics.csv meta_topics.csv map.gp map.dat summary.json"
+for picture in map.svg map.png; do
+  if [ -e "$tmp/good/$picture" ]; then tables="$tables $picture"; fi
+done
 
-# remove_after FILE: what was made from it, so that it is read again
-remove_after() {
-  local order=(corpus.h5 lda topics.h5 knn.h5 umap.h5 hdbscan.h5) i after=
-  for i in "${order[@]}"; do
-    if [ -n "$after" ]; then rm -rf "${out:?}/$i"; fi
-    if [ "${1%%/*}" = "$i" ]; then after=1; fi
-  done
-}
-
-# fresh FILE: a folder in which the file is to be damaged
+# fresh: a folder in which files are to be damaged
 fresh() {
   rm -rf "$out"
   cp -r "$tmp/good" "$out"
 }
 
-# survives: ends with 0, or with 1 or 2 and an error; within a minute
-survives() {
+# again [RANKS]: the same run, which must end well, and with the same bits in every file
+again() {
+  local file ranks=()
+  [ "${1:-1}" = 1 ] || ranks=(tools/mpirun -n "$1")
+  expect_status 0 in_time "${ranks[@]}" "$metatopics" run "$tmp/deck.xml" --out "$out"
+  for file in $numbers; do
+    "$BUILD/tests/h5same" "$tmp/good/$file" "$out/$file" || fail "$damage: other $file"
+  done
+  for file in $tables; do
+    cmp "$tmp/good/$file" "$out/$file" || { cat "$tmp/output" >&2; fail "$damage: other $file"; }
+  done
+}
+
+# whole_now: a run finds nothing to make again
+whole_now() {
+  expect_status 0 "$metatopics" run "$tmp/deck.xml" --out "$out"
+  if grep -q 'damaged' "$tmp/output"; then fail "$damage: still damaged"; fi
+  [ "$(grep -c ': kept$' "$tmp/output")" = 7 ] || fail "$damage: made twice: $(cat "$tmp/output")"
+}
+
+# flip FILE OFFSET: a negative one is from the end
+flip() {
+  local file=$1 at=$2 byte
+  [ "$at" -ge 0 ] || at=$(($(stat -c %s "$file") + at))
+  byte=$(od -An -tu1 -j "$at" -N 1 "$file")
+  printf "\\x$(printf %x $((byte ^ 4)))" | dd of="$file" bs=1 seek="$at" conv=notrunc status=none
+}
+
+# ---- each file in its turn
+for file in $numbers $tables run.json; do
+  damage="$file deleted"
+  fresh
+  rm "$out/$file"
+  again
+  damage="$file, a byte in the middle"
+  fresh
+  flip "$out/$file" $(($(stat -c %s "$out/$file") / 2))
+  again 2
+  expect_output "warning: .*$file is damaged"
+  whole_now
+done
+
+# ---- all at once: in HDF5's header, in the attribute that says what made the file, in a table, in
+# the checksum, at the end
+for damage in empty cut longer other 9 attribute 700 -40 -1; do
+  fresh
+  for file in $numbers $tables run.json; do
+    size=$(stat -c %s "$out/$file")
+    case $damage in
+      empty) : >"$out/$file" ;;
+      cut) truncate -s $((size - 1)) "$out/$file" ;;
+      longer) echo >>"$out/$file" ;;
+      other) head -c "$size" /dev/zero >"$out/$file" ;;
+      attribute) at=$(grep -abo fingerprint "$out/$file" | head -1 | cut -d: -f1)
+        flip "$out/$file" "${at:-20}" ;;
+      *) flip "$out/$file" "$damage" ;;
+    esac
+  done
+  again
+  for file in $numbers summary.json run.json; do expect_output "warning: .*$file is damaged"; done
+  whole_now
+done
+
+# ---- stages that are taken as they lie there: an error that says what to do
+for file in $numbers; do
+  fresh
+  flip "$out/$file" $(($(stat -c %s "$out/$file") / 2))
+  expect_status 2 mpi 2 "$metatopics" run "$tmp/deck.xml" --out "$out" --from map
+  expect_output "warning: .*$file is damaged" "error: .*${file%%/*} is damaged: .*without \"--from map\""
+done
+
+# ---- numbers that cannot be, with a checksum: an error that names the file
+order=(corpus.h5 lda topics.h5 knn.h5 umap.h5 hdbscan.h5)
+# impossible FILE DATASET INDEX VALUE REGEX
+impossible() {
+  local i after=
+  fresh
+  "$BUILD/tests/h5set" "$out/$1" "$2" "$3" "$4" || fail "cannot damage $1$2"
+  for i in "${order[@]}"; do # what was made of it is made again
+    if [ -n "$after" ]; then rm -rf "${out:?}/$i"; fi
+    if [ "${1%%/*}" = "$i" ]; then after=1; fi
+  done
   status=0
   in_time "$metatopics" run "$tmp/deck.xml" --out "$out" --until hdbscan \
     >"$tmp/output" 2>&1 </dev/null || status=$?
   case $status in
-    0) ;;
-    1 | 2) expect_output 'error: ' ;;
-    *) cat "$tmp/output" >&2; fail "status $status: $*" ;;
+    1 | 2) expect_output 'error: ' "$5" ;;
+    *) cat "$tmp/output" >&2; fail "$1$2 = $4: status $status" ;;
   esac
-}
-
-# ---- whole files: made again, to the same bits
-files="corpus.h5 lda/1987-01/seed-1.h5 topics.h5 knn.h5 umap.h5 hdbscan.h5"
-for file in $files; do
-  size=$(stat -c %s "$tmp/good/$file")
-  for damage in other cut empty; do
-    fresh
-    case $damage in
-      other) head -c "$size" "$tmp/corpus.jsonl" >"$out/$file" ;;
-      cut) truncate -s $((size / 2)) "$out/$file" ;;
-      empty) : >"$out/$file" ;;
-    esac
-    survives "$file, $damage"
-    [ $status = 0 ] || { cat "$tmp/output" >&2; fail "$file, $damage: status $status"; }
-    expect_same "$tmp/good" "$out"
-  done
-done
-
-# ---- a byte turned over, in many places: no crash, no hang
-flip() {
-  local file=$1 at=$2 byte
-  byte=$(od -An -tu1 -j "$at" -N 1 "$file")
-  printf "\\x$(printf %x $((255 - byte)))" | dd of="$file" bs=1 seek="$at" conv=notrunc status=none
-}
-for file in $files; do
-  size=$(stat -c %s "$tmp/good/$file")
-  for part in 1 3 5 7; do
-    fresh
-    flip "$out/$file" $((size * part / 8))
-    remove_after "$file"
-    survives "$file, byte $((size * part / 8))"
-  done
-done
-
-# ---- numbers that cannot be: an error that names the file
-# impossible FILE DATASET INDEX VALUE REGEX
-impossible() {
-  fresh
-  "$BUILD/tests/h5set" "$out/$1" "$2" "$3" "$4" || fail "cannot damage $1$2"
-  remove_after "$1"
-  survives "$1$2 = $4"
-  [ $status != 0 ] || fail "$1$2 = $4 is not seen"
-  expect_output "$5"
 }
 for value in -1 1000000 2147483647; do
   impossible corpus.h5 /counts/indices 77 $value "corpus.h5 is damaged: term $value, "

@@ -61,9 +61,11 @@ expect_output 'no run.json'
 
 # a run.json that is something else is no reason to fail; without anything else it is no run
 mkdir "$tmp/damaged"
-for text in '[1, 2]' '{"stages": [7], "parameters": 5}' '{"exit_status": 9}'; do
+cp "$tmp/out/corpus.h5" "$tmp/damaged"
+for text in '[1, 2]' '{"stages": [7], "parameters": 5}' '{' ''; do
   echo "$text" >"$tmp/damaged/run.json"
   expect_status 0 "$metatopics" show "$tmp/damaged"
+  expect_output 'warning: .*run.json is damaged' 'corpus.h5'
 done
-echo '{' >"$tmp/damaged/run.json"
+rm "$tmp/damaged/corpus.h5"
 expect_status 2 "$metatopics" show "$tmp/damaged"
