@@ -275,7 +275,7 @@ static mt_status write_rows(mt_gpu *gpu, const descent *d, mt_condensed_rows *ou
   return write_points(gpu, d, order.data, side_row.data, head.data, view);
 }
 
-mt_status mt_rows_to_host(mt_gpu *gpu, const mt_condensed_rows *from,
+mt_status mt_rows_to_host(mt_gpu *gpu, const mt_condensed_rows *from, mt_part part,
                           mt_condensed_tree *tree_out)
 {
   mt_status status = MT_OK;
@@ -283,14 +283,14 @@ mt_status mt_rows_to_host(mt_gpu *gpu, const mt_condensed_rows *from,
   tree.n = from->n;
   tree.n_clusters = from->n_clusters;
   tree.n_rows = from->n_rows;
-  MT_NEW(tree.parent, tree.n_rows);
-  MT_NEW(tree.child, tree.n_rows);
-  MT_NEW(tree.lambda, tree.n_rows);
-  MT_NEW(tree.child_size, tree.n_rows);
-  MT_TRY(mt_to_host(gpu, tree.n_rows, from->parent.data, tree.parent));
-  MT_TRY(mt_to_host(gpu, tree.n_rows, from->child.data, tree.child));
-  MT_TRY(mt_to_host(gpu, tree.n_rows, from->lambda.data, tree.lambda));
-  MT_TRY(mt_to_host(gpu, tree.n_rows, from->size.data, tree.child_size));
+  MT_NEW(tree.parent, part.count);
+  MT_NEW(tree.child, part.count);
+  MT_NEW(tree.lambda, part.count);
+  MT_NEW(tree.child_size, part.count);
+  MT_TRY(mt_to_host(gpu, part.count, from->parent.data + part.first, tree.parent));
+  MT_TRY(mt_to_host(gpu, part.count, from->child.data + part.first, tree.child));
+  MT_TRY(mt_to_host(gpu, part.count, from->lambda.data + part.first, tree.lambda));
+  MT_TRY(mt_to_host(gpu, part.count, from->size.data + part.first, tree.child_size));
   *tree_out = tree;
   memset(&tree, 0, sizeof tree);
 done:
@@ -356,5 +356,5 @@ mt_status mt_cuda_condensed_tree(mt_backend *be, int64_t min_cluster_size, int64
   MT_PASS(edges.make(gpu, n - 1, "edges"));
   MT_PASS(mt_to_device(gpu, n - 1, tree, edges.data));
   MT_PASS(mt_condense_rows(gpu, min_cluster_size, n, &edges, &rows));
-  return mt_rows_to_host(gpu, &rows, tree_out);
+  return mt_rows_to_host(gpu, &rows, {0, rows.n_rows}, tree_out);
 }

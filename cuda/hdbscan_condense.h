@@ -76,10 +76,11 @@ typedef struct mt_condensed_rows {
 mt_status mt_condense_rows(mt_gpu *gpu, int64_t min_cluster_size, int64_t n,
                            mt_array<mt_edge> *tree, mt_condensed_rows *rows_out);
 int64_t mt_condense_bytes(int64_t n); /* of device memory, the tree counted */
-mt_status mt_rows_to_host(mt_gpu *gpu, const mt_condensed_rows *rows,
+/* Some rows of it. */
+mt_status mt_rows_to_host(mt_gpu *gpu, const mt_condensed_rows *rows, mt_part part,
                           mt_condensed_tree *tree_out);
 
-/* Labels and scores from it; clusters->n is n, all is noise so far. */
+/* Labels and scores of clusters->points from it; clusters->n is n, all is noise so far. */
 mt_status mt_select_on_gpu(mt_gpu *gpu, const mt_hdbscan_options *options,
                            const mt_condensed_rows *rows, mt_clusters *clusters);
 

@@ -145,10 +145,14 @@ static mt_status measure(mt_gpu *gpu, const mt_condensed_rows *rows, mt_selectio
   return measures_to_host(gpu, &m, s);
 }
 
+/* Scores of clusters->points to the host; how many points have each label, of all. */
 static mt_status score_points(mt_gpu *gpu, const mt_condensed_rows *rows,
-                              const mt_selection *s, mt_clusters *clusters)
+                              const mt_selection *s, mt_clusters *clusters,
+                              int64_t *members_out)
 {
   int64_t n = rows->n;
+  mt_part own = clusters->points;
+  mt_array<int64_t> counts;
   mt_array<mt_leaving> leavings;
   mt_array<int32_t> labels;
   mt_array<double> probabilities, outliers;
@@ -156,21 +160,25 @@ static mt_status score_points(mt_gpu *gpu, const mt_condensed_rows *rows,
   MT_PASS(labels.make(gpu, n, "labels"));
   MT_PASS(probabilities.make(gpu, n, "probabilities"));
   MT_PASS(outliers.make(gpu, n, "outlier scores"));
+  MT_PASS(counts.make_zeroed(gpu, clusters->n_clusters, "clusters"));
   MT_PASS(mt_to_device(gpu, s->n, s->leaving, leavings.data));
   const mt_leaving *leaving = leavings.data;
   const int64_t *parent = rows->parent.data, *child = rows->child.data;
   const double *lambda = rows->lambda.data;
   int32_t *label = labels.data;
   double *probability = probabilities.data, *outlier = outliers.data;
+  unsigned long long *count = (unsigned long long *)counts.data;
   MT_PASS(mt_gpu_each(gpu, rows->n_rows, [=] __device__(int64_t row) {
     int64_t point = child[row];
-    if (point < n)
-      mt_score_point(leaving + (parent[row] - n), lambda[row], label + point,
-                     probability + point, outlier + point);
+    if (point >= n) return;
+    mt_score_point(leaving + (parent[row] - n), lambda[row], label + point,
+                   probability + point, outlier + point);
+    if (label[point] >= 0) atomicAdd(count + label[point], 1ull);
   }));
-  MT_PASS(mt_to_host(gpu, n, label, clusters->labels));
-  MT_PASS(mt_to_host(gpu, n, probability, clusters->probabilities));
-  return mt_to_host(gpu, n, outlier, clusters->outlier_scores);
+  MT_PASS(mt_to_host(gpu, clusters->n_clusters, counts.data, members_out));
+  MT_PASS(mt_to_host(gpu, own.count, label + own.first, clusters->labels));
+  MT_PASS(mt_to_host(gpu, own.count, probability + own.first, clusters->probabilities));
+  return mt_to_host(gpu, own.count, outlier + own.first, clusters->outlier_scores);
 }
 
 mt_status mt_select_on_gpu(mt_gpu *gpu, const mt_hdbscan_options *options,
@@ -178,12 +186,15 @@ mt_status mt_select_on_gpu(mt_gpu *gpu, const mt_hdbscan_options *options,
 {
   mt_status status = MT_OK;
   mt_selection s = {};
+  int64_t *members = NULL;
   MT_TRY(mt_selection_create(rows->n_clusters, &s));
   MT_TRY(measure(gpu, rows, &s));
   MT_TRY(mt_selection_choose(options, &s, &clusters->n_clusters));
-  MT_TRY(score_points(gpu, rows, &s, clusters));
-  MT_TRY(mt_selection_persistence(&s, clusters));
+  MT_NEW(members, clusters->n_clusters);
+  MT_TRY(score_points(gpu, rows, &s, clusters, members));
+  MT_TRY(mt_selection_persistence(&s, members, clusters));
 done:
+  free(members);
   mt_selection_destroy(&s);
   return status;
 }

@@ -203,6 +203,23 @@ static int free_sets(void **state)
   return 0;
 }
 
+/* The world's clusters by the backend under test, whole on every rank. */
+static mt_status find_clusters(const mt_hdbscan_options *options, int64_t n, int64_t d,
+                               const float *points, mt_clusters *clusters_out)
+{
+  mt_status status =
+      mt_hdbscan(mt_test_backend, &mt_test_world, options, n, d, points, clusters_out);
+  if (status != MT_OK) return status;
+  mt_part own = mt_part_of(&mt_test_world, n);
+  assert_int_equal(clusters_out->points.first, own.first);
+  assert_int_equal(clusters_out->points.count, own.count);
+  assert_int_equal(mt_clusters_gather(&mt_test_world, clusters_out), MT_OK);
+  int64_t noise = 0;
+  for (int64_t i = 0; i < n; i++) noise += clusters_out->labels[i] < 0;
+  assert_int_equal(clusters_out->n_noise, noise);
+  return MT_OK;
+}
+
 /* ---- against the package ---------------------------------------------------------------- */
 
 /* The same partition: a one-to-one renaming of labels, -1 for -1 (and so an adjusted Rand
@@ -233,9 +250,7 @@ static void compare_set(const set *s)
 {
   float *points = points_of(s);
   mt_clusters found = {0};
-  assert_int_equal(mt_hdbscan(mt_test_backend, &mt_test_world, &s->options, s->n, s->d,
-                              points, &found),
-                   MT_OK);
+  assert_int_equal(find_clusters(&s->options, s->n, s->d, points, &found), MT_OK);
   int32_t *name = zeros(s->n_clusters, sizeof *name);
   double *persistence = zeros(s->n_clusters, sizeof *persistence);
   compare_labels(s, &found, name);
@@ -445,9 +460,7 @@ static void check_same_bits(const mt_hdbscan_options *options, int64_t n, int64_
   int most = mt_test_world.size == 1 ? 3 : mt_test_world.size == 2 && n <= 300 ? 2 : 1;
   for (int t = 1; t <= most; t++) {
     omp_set_num_threads(t);
-    assert_int_equal(
-        mt_hdbscan(mt_test_backend, &mt_test_world, options, n, d, points, &found),
-        MT_OK);
+    assert_int_equal(find_clusters(options, n, d, points, &found), MT_OK);
     assert_same_clusters(&found, &alone);
     mt_clusters_destroy(&found);
   }
@@ -504,9 +517,7 @@ static void test_hardly_any_points(void **state)
       mt_hdbscan_options options = plain;
       mt_clusters found = {0};
       options.allow_single_cluster = single != 0;
-      assert_int_equal(
-          mt_hdbscan(mt_test_backend, &mt_test_world, &options, n, 2, points, &found),
-          MT_OK);
+      assert_int_equal(find_clusters(&options, n, 2, points, &found), MT_OK);
       assert_int_equal(found.n, n);
       assert_int_equal(found.tree.n_rows, n < 2 ? 0 : n);
       assert_all_noise(&found);
@@ -525,9 +536,7 @@ static void test_identical_points(void **state)
     mt_clusters found = {0};
     options.allow_single_cluster = single != 0;
     for (int64_t i = 0; i < n; i++) points[i] = 3.25f;
-    assert_int_equal(
-        mt_hdbscan(mt_test_backend, &mt_test_world, &options, n, 1, points, &found),
-        MT_OK);
+    assert_int_equal(find_clusters(&options, n, 1, points, &found), MT_OK);
     assert_sane(&found);
     if (single == 0) assert_all_noise(&found);
     for (int64_t i = 0; i < n && single == 1; i++) assert_int_equal(found.labels[i], 0);
@@ -553,9 +562,7 @@ static void test_many_duplicates(void **state)
                        : (float)(10.0 * mt_random_unit(7, MT_STREAM_TEST,
                                                        (uint64_t)(i * D + t), 0));
   compare_trees(&options, N, D, points);
-  assert_int_equal(
-      mt_hdbscan(mt_test_backend, &mt_test_world, &options, N, D, points, &found),
-      MT_OK);
+  assert_int_equal(find_clusters(&options, N, D, points, &found), MT_OK);
   assert_sane(&found);
   assert_true(found.labels[0] >= 0 && found.labels[1] >= 0 &&
               found.labels[0] != found.labels[1]);
@@ -581,8 +588,7 @@ static void test_long_chain(void **state)
   small = usual;
   small.rlim_cur = 256 << 10;
   assert_int_equal(setrlimit(RLIMIT_STACK, &small), 0);
-  mt_status status =
-      mt_hdbscan(mt_test_backend, &mt_test_world, &plain, n, 1, points, &found);
+  mt_status status = find_clusters(&plain, n, 1, points, &found);
   setrlimit(RLIMIT_STACK, &usual);
   assert_int_equal(status, MT_OK);
   assert_sane(&found);
@@ -602,18 +608,12 @@ static void test_wrong_arguments(void **state)
   mt_edge cycle[] = {{0, 1, 1.0}, {1, 2, 1.0}, {0, 2, 2.0}},
           mixed[] = {{0, 1, 2.0}, {1, 2, 1.0}};
   mt_log_setup(1, 2, MT_LOG_ERROR); /* these are expected */
-  assert_int_equal(
-      mt_hdbscan(mt_test_backend, &mt_test_world, &plain, 7, 1, points, &found),
-      MT_ERR_INPUT);
+  assert_int_equal(find_clusters(&plain, 7, 1, points, &found), MT_ERR_INPUT);
   points[2] = INFINITY;
-  assert_int_equal(
-      mt_hdbscan(mt_test_backend, &mt_test_world, &plain, 7, 1, points, &found),
-      MT_ERR_INPUT);
+  assert_int_equal(find_clusters(&plain, 7, 1, points, &found), MT_ERR_INPUT);
   options.min_cluster_size = 1;
   points[2] = 3.0f;
-  assert_int_equal(
-      mt_hdbscan(mt_test_backend, &mt_test_world, &options, 7, 1, points, &found),
-      MT_ERR_ARG);
+  assert_int_equal(find_clusters(&options, 7, 1, points, &found), MT_ERR_ARG);
   assert_int_equal(mt_clusters_find(&plain, 4, cycle, &found), MT_ERR_ARG);
   assert_int_equal(mt_clusters_find(&plain, 3, mixed, &found), MT_ERR_ARG);
   assert_null(found.labels);

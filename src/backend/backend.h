@@ -126,8 +126,9 @@ typedef struct mt_backend {
                               mt_condensed_tree *tree_out);
 
   /**
-   * Both, and clusters from them (hdbscan/hdbscan.h), whole on every rank. n >= 2, points
-   * finite. A backend may keep the trees where they are: mt_clusters_by_steps does not.
+   * Both, and clusters from them (hdbscan/hdbscan.h), this rank's part of points and rows.
+   * n >= 2, points finite. A backend may keep the trees where they are: mt_clusters_by_steps
+   * does not.
    */
   mt_status (*clusters)(struct mt_backend *be, const mt_comm *comm,
                         const mt_hdbscan_options *options, int64_t n, int64_t d,
@@ -169,7 +170,7 @@ void mt_backend_ask_versions(bool load, mt_backend_versions *versions_out);
 /* What metatopics-cuda.so offers: its one symbol, mt_cuda. The program refuses one
  * of another version or interface. */
 enum {
-  MT_CUDA_INTERFACE = 2
+  MT_CUDA_INTERFACE = 3
 }; /* raised when this struct or a function's contract changes */
 typedef struct mt_cuda_library {
   int interface;

@@ -139,6 +139,18 @@ static inline int64_t mt_part_count(int64_t n, int size, int rank)
   return mt_part_first(n, size, rank + 1) - mt_part_first(n, size, rank);
 }
 
+/* Rows first..first + count - 1 of some. */
+typedef struct mt_part {
+  int64_t first, count;
+} mt_part;
+
+static inline mt_part mt_part_of(const mt_comm *comm, int64_t n)
+{
+  mt_part own = {mt_part_first(n, comm->size, comm->rank),
+                 mt_part_count(n, comm->size, comm->rank)};
+  return own;
+}
+
 /* Which rank owns row i. */
 static inline int mt_part_owner(int64_t n, int size, int64_t i)
 {

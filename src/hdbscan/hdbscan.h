@@ -90,20 +90,26 @@ void mt_condensed_tree_destroy(
 /* MT_ERR_ARG if an option is out of range. */
 mt_status mt_hdbscan_check(const mt_hdbscan_options *options);
 
-/* The result for n points. */
+/* The result for n points, or a rank's share of it: what is said of points and of rows of the
+ * tree is there for the points and rows that are here alone. */
 struct mt_clusters {
   int64_t n, n_clusters;
-  int32_t *
-      labels; /* (n) 0..n_clusters-1 by ascending number in the condensed tree; -1 noise; owned */
-  double *probabilities;  /* (n) in [0, 1], 0 for noise; owned */
-  double *outlier_scores; /* (n) GLOSH, in [0, 1]; owned */
+  int64_t n_noise; /* points labelled -1, of all */
+  mt_part points;  /* those that are here */
+  mt_part rows;    /* those of tree.n_rows that are here */
+  int32_t
+      *labels; /* (points.count) 0..n_clusters-1 by ascending number in the condensed
+                      tree; -1 noise; owned */
+  double *probabilities;  /* (points.count) in [0, 1], 0 for noise; owned */
+  double *outlier_scores; /* (points.count) GLOSH, in [0, 1]; owned */
   double *
       persistence; /* (n_clusters) stability / (labelled points x largest lambda); owned */
-  mt_condensed_tree tree;
+  mt_condensed_tree tree; /* its arrays: (rows.count) */
 };
 
 /**
- * Labels and scores from a spanning tree. Not collective: every rank may do it for itself.
+ * Labels and scores from a spanning tree, of all points. Not collective: every rank may do it
+ * for itself.
  * tree     (n - 1) sorted by (weight, a, b); NULL if n < 2
  * n >= 0; fewer points than min_cluster_size, or 0 or 1 points: all noise, MT_OK.
  * Errors   MT_ERR_ARG (options out of range, not a tree), MT_ERR_MEMORY
@@ -116,15 +122,21 @@ mt_status mt_clusters_select(const mt_hdbscan_options *options, mt_condensed_tre
 void mt_clusters_destroy(
     mt_clusters *clusters); /* frees the arrays; empties the struct */
 
+/* Of a whole result, leaves this rank's part (mt_part_of). Not collective. */
+mt_status mt_clusters_keep_part(const mt_comm *comm, mt_clusters *clusters);
+/* The other way: whole on every rank again. Collective. Errors MT_ERR_MEMORY, agreed. */
+mt_status mt_clusters_gather(const mt_comm *comm, mt_clusters *clusters);
+
 /* mt_backend.clusters by way of the table's spanning_tree and condensed_tree. */
 mt_status mt_clusters_by_steps(mt_backend *be, const mt_comm *comm,
                                const mt_hdbscan_options *options, int64_t n, int64_t d,
                                const float *points, mt_clusters *clusters_out);
 
 /**
- * All of it: points to clusters, by a backend. Collective over comm; the
- * same result on all ranks, the same bits for any number of them.
- * points   (n, d) float32, whole on every rank
+ * All of it: points to clusters, by a backend. Collective over comm; the same bits for any
+ * number of ranks.
+ * points        (n, d) float32, whole on every rank
+ * clusters_out  this rank's part (mt_part_of) of the points and of the tree's rows
  * Errors   MT_ERR_INPUT naming the first point that is not finite; MT_ERR_ARG; MT_STOPPED
  */
 mt_status mt_hdbscan(mt_backend *be, const mt_comm *comm,

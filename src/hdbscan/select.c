@@ -184,16 +184,15 @@ mt_status mt_selection_choose(const mt_hdbscan_options *options, mt_selection *s
   return MT_OK;
 }
 
-mt_status mt_selection_persistence(const mt_selection *s, mt_clusters *out)
+mt_status mt_selection_persistence(const mt_selection *s, const int64_t *members,
+                                   mt_clusters *out)
 {
   mt_status status = MT_OK;
-  int64_t *members = NULL;
   double largest = 0.0;
 
   MT_NEW(out->persistence, out->n_clusters);
-  MT_NEW(members, out->n_clusters);
-  for (int64_t i = 0; i < out->n; i++)
-    if (out->labels[i] >= 0) members[out->labels[i]]++;
+  out->n_noise = out->n;
+  for (int64_t c = 0; c < out->n_clusters; c++) out->n_noise -= members[c];
   for (int64_t c = 0; c < s->n; c++)
     if (s->death[c] > largest) largest = s->death[c];
   for (int64_t c = 0; c < s->n; c++) {
@@ -202,7 +201,6 @@ mt_status mt_selection_persistence(const mt_selection *s, mt_clusters *out)
     out->persistence[s->label[c]] = s->stability[c] / all;
   }
 done:
-  free(members);
   return status;
 }
 
@@ -223,13 +221,18 @@ static mt_status select_clusters(const mt_hdbscan_options *options, mt_clusters 
 {
   mt_status status = MT_OK;
   mt_selection s = {0};
+  int64_t *members = NULL;
 
   MT_TRY(mt_selection_create(out->tree.n_clusters, &s));
   measure(&out->tree, &s);
   MT_TRY(mt_selection_choose(options, &s, &out->n_clusters));
   score_points(&s, out);
-  MT_TRY(mt_selection_persistence(&s, out));
+  MT_NEW(members, out->n_clusters);
+  for (int64_t i = 0; i < out->n; i++)
+    if (out->labels[i] >= 0) members[out->labels[i]]++;
+  MT_TRY(mt_selection_persistence(&s, members, out));
 done:
+  free(members);
   mt_selection_destroy(&s);
   return status;
 }
@@ -253,14 +256,15 @@ mt_status mt_hdbscan_check(const mt_hdbscan_options *options)
   return mt_fail(MT_ERR_ARG, "hdbscan: an option is out of range");
 }
 
-mt_status mt_clusters_create(int64_t n, mt_clusters *clusters)
+mt_status mt_clusters_create(int64_t n, mt_part points, mt_clusters *clusters)
 {
   mt_status status = MT_OK;
-  clusters->n = n;
-  MT_NEW(clusters->labels, n);
-  MT_NEW(clusters->probabilities, n);
-  MT_NEW(clusters->outlier_scores, n);
-  memset(clusters->labels, -1, (size_t)n * sizeof *clusters->labels);
+  clusters->n = clusters->n_noise = n;
+  clusters->points = points;
+  MT_NEW(clusters->labels, points.count);
+  MT_NEW(clusters->probabilities, points.count);
+  MT_NEW(clusters->outlier_scores, points.count);
+  memset(clusters->labels, -1, (size_t)points.count * sizeof *clusters->labels);
 done:
   return status;
 }
@@ -270,10 +274,10 @@ mt_status mt_clusters_select(const mt_hdbscan_options *options, mt_condensed_tre
 {
   mt_status status = MT_OK;
   int64_t n = tree->n;
-  mt_clusters clusters = {.tree = *tree};
+  mt_clusters clusters = {.tree = *tree, .rows = {0, tree->n_rows}};
 
   memset(tree, 0, sizeof *tree);
-  MT_TRY(mt_clusters_create(n, &clusters));
+  MT_TRY(mt_clusters_create(n, (mt_part){0, n}, &clusters));
   if (n >= options->min_cluster_size) /* and so 2 or more */
     MT_TRY(select_clusters(options, &clusters));
   else

@@ -40,11 +40,11 @@ void mt_selection_destroy(mt_selection *selection); /* frees; empties the struct
 mt_status mt_selection_choose(const mt_hdbscan_options *options,
                               mt_selection *selection, int64_t *n_chosen_out);
 
-/* Room for n points: all noise so far. */
-mt_status mt_clusters_create(int64_t n, mt_clusters *clusters);
-/* Fills in the persistence, once labels and n_clusters are there. */
+/* Room for some of n points: all noise so far. */
+mt_status mt_clusters_create(int64_t n, mt_part points, mt_clusters *clusters);
+/* Fills in persistence and n_noise. members: (n_clusters) points by label, of all points. */
 mt_status mt_selection_persistence(const mt_selection *selection,
-                                   mt_clusters *clusters);
+                                   const int64_t *members, mt_clusters *clusters);
 
 /* What a row adds to the stability of its parent. */
 MT_BOTH double mt_mass_leaving(double lambda, double birth, int64_t size)

@@ -36,9 +36,9 @@ static mt_status read_own(const mt_comm *comm, const char *folder, int64_t *n_ou
   MT_TRY(mt_store_shape(file, "/embedding", &n, &d));
   MT_REQUIRE(d >= 1, MT_ERR_IO, "%s/umap.h5: /embedding has no columns", folder);
   MT_NEW(points, n * d);
-  int64_t first = mt_part_first(n, comm->size, comm->rank);
-  MT_TRY(mt_store_read(file, "/embedding", MT_FLOAT32, first,
-                       mt_part_count(n, comm->size, comm->rank), points + first * d));
+  mt_part own = mt_part_of(comm, n);
+  MT_TRY(mt_store_read(file, "/embedding", MT_FLOAT32, own.first, own.count,
+                       points + own.first * d));
   *n_out = n;
   *d_out = d;
   *points_out = points;
@@ -57,16 +57,6 @@ static mt_status read_embedding(const mt_comm *comm, const char *folder, int64_t
   if (status != MT_OK) return status;
   return mt_allgather_rows(comm, *n_out, (size_t)*d_out * sizeof **points_out,
                            *points_out);
-}
-
-/* Writes this rank's part of an array that all ranks have whole. */
-static mt_status write_part(const mt_comm *comm, mt_file *file,
-                            const mt_dataset *dataset, int64_t n, const void *data)
-{
-  int64_t first = mt_part_first(n, comm->size, comm->rank);
-  const char *part = (const char *)data + (size_t)first * mt_type_size(dataset->type);
-  return mt_store_write(comm, file, dataset, mt_part_count(n, comm->size, comm->rank),
-                        0, part);
 }
 
 static const mt_dataset labels_set = {"/labels",
@@ -118,18 +108,21 @@ static mt_status write_clusters(const mt_comm *comm, const char *path,
   mt_status status = MT_OK;
   mt_file *file = NULL;
   const mt_condensed_tree *tree = &clusters->tree;
+  int64_t points = clusters->points.count, rows = clusters->rows.count;
+  mt_part persistence = mt_part_of(comm, clusters->n_clusters); /* all have it whole */
 
   MT_TRY(mt_store_create(comm, path, made_by, &file));
-  MT_TRY(write_part(comm, file, &labels_set, clusters->n, clusters->labels));
+  MT_TRY(mt_store_write(comm, file, &labels_set, points, 0, clusters->labels));
+  MT_TRY(mt_store_write(comm, file, &probabilities_set, points, 0,
+                        clusters->probabilities));
   MT_TRY(
-      write_part(comm, file, &probabilities_set, clusters->n, clusters->probabilities));
-  MT_TRY(write_part(comm, file, &outliers_set, clusters->n, clusters->outlier_scores));
-  MT_TRY(write_part(comm, file, &persistence_set, clusters->n_clusters,
-                    clusters->persistence));
-  MT_TRY(write_part(comm, file, &parent_set, tree->n_rows, tree->parent));
-  MT_TRY(write_part(comm, file, &child_set, tree->n_rows, tree->child));
-  MT_TRY(write_part(comm, file, &lambda_set, tree->n_rows, tree->lambda));
-  MT_TRY(write_part(comm, file, &child_size_set, tree->n_rows, tree->child_size));
+      mt_store_write(comm, file, &outliers_set, points, 0, clusters->outlier_scores));
+  MT_TRY(mt_store_write(comm, file, &persistence_set, persistence.count, 0,
+                        clusters->persistence + persistence.first));
+  MT_TRY(mt_store_write(comm, file, &parent_set, rows, 0, tree->parent));
+  MT_TRY(mt_store_write(comm, file, &child_set, rows, 0, tree->child));
+  MT_TRY(mt_store_write(comm, file, &lambda_set, rows, 0, tree->lambda));
+  MT_TRY(mt_store_write(comm, file, &child_size_set, rows, 0, tree->child_size));
   MT_TRY(mt_store_commit(comm, &file));
 done:
   mt_store_abandon(comm, &file);
@@ -140,8 +133,7 @@ done:
 static void tell(const mt_hdbscan_options *options, const mt_clusters *clusters,
                  mt_stage_result *result)
 {
-  int64_t noise = 0;
-  for (int64_t i = 0; i < clusters->n; i++) noise += clusters->labels[i] < 0;
+  int64_t noise = clusters->n_noise;
   double share = clusters->n > 0 ? (double)noise / (double)clusters->n : 0.0;
   if (clusters->n > 0 && noise == clusters->n)
     mt_warn(

@@ -32,8 +32,8 @@ static mt_status timed(mt_backend *be, const mt_comm *comm,
 
 /* The bytes that must pass at least. On the device: a sort of 64-bit places with 32-bit
  * numbers and one of the edges, eight passes each, and in every round the points, components
- * and core distances; shared by all GPUs. To and from each host: the points, and labels,
- * probabilities, outlier scores and the rows of the condensed tree. */
+ * and core distances; shared by all GPUs. To and from the host, likewise shared: the points,
+ * and labels, probabilities, outlier scores and the rows of the condensed tree. */
 static void hold_against_bytes(const mt_bench *b, const hdbscan_job *job, int n_rounds,
                                mt_bench_row *row)
 {
@@ -42,7 +42,7 @@ static void hold_against_bytes(const mt_bench *b, const hdbscan_job *job, int n_
   double host =
       n * (point + 4.0 + 8.0 + 8.0) + 32.0 * (double)job->clusters.tree.n_rows;
   if (b->options->once) return;
-  row->limit_seconds = device / (b->copy_rate * row->gpus) + host / b->link_rate;
+  row->limit_seconds = (device / b->copy_rate + host / b->link_rate) / row->gpus;
   snprintf(row->limit, sizeof row->limit, "%.0f MB by memory, %.0f MB by link",
            1e-6 * device, 1e-6 * host);
 }
@@ -134,6 +134,7 @@ static mt_status run(mt_bench *b, hdbscan_job *job)
   MT_PASS(mt_bench_measure(b, cluster, job, &row));
   row.work = 1e-6 * (double)job->n;
   row.unit = "M points";
+  MT_PASS(mt_clusters_gather(b->team, &job->clusters));
   mt_status status = mt_bench_same_bits(
       b, &row, "hdbscan", (size_t)job->n * sizeof(int32_t), job->clusters.labels);
   if (b->options->check && b->team->rank == 0 && status == MT_OK)
