@@ -1,7 +1,14 @@
-/* Exact nearest neighbours: blocks of rows go round the ring of ranks; a float product of
- * transformed rows says which pairs could matter, with a bound on its error, and only their
+/* Exact nearest neighbours: blocks of rows go round half of the ring of ranks; a float product
+ * of transformed rows says which pairs could matter, with a bound on its error, and only their
  * distances are computed, in double from differences. What a row keeps is then what a brute
  * force in double keeps, whatever the blocks, the ranks and the threads.
+ *
+ * Each product serves both its rows: a tile of this rank's rows (queries) is multiplied with
+ * the rows that visit; then each query looks through its row of the product, and each visitor
+ * through its column. What a visitor keeps travels with it and is merged with what its own
+ * rank has found. So two ranks need to meet once; where both are visited by the other (a rank
+ * by itself; ranks opposite in a ring of even size) each takes the visitors whose numbers
+ * within their rank are not below the tile's first, and only queries look at the tile's own.
  *
  * The bound. Let z be a row as metric.h transforms it, c a centre common to all rows, and
  * y = float(zoom (z - c)). With u = 2^-24, |y - zoom (z - c)| <= u b for b a little above
@@ -34,9 +41,13 @@
 #define FOR_VECTORS
 #endif
 
-enum { PANEL = 512 };               /* columns of a product */
+enum {
+  PANEL = 512, /* columns of a product */
+  STRIPE = 32  /* visitors whose columns are looked through together */
+};
 static const double unit = 0x1p-24; /* relative rounding error of a float */
 static const int64_t memory_bytes = (int64_t)1 << 30; /* of rows, per rank */
+static const int64_t most_products = (int64_t)1 << 25;
 
 /* Of a row: what is needed beside its values. */
 typedef struct row_facts {
@@ -45,12 +56,20 @@ typedef struct row_facts {
   double reach;  /* b: a little above |y| */
 } row_facts;
 
-/* Rows that are searched in now. */
-typedef struct visitors {
-  int64_t first, count;    /* row numbers over all ranks */
-  const float *raw, *near; /* (count, d) as read; transformed, centred, zoomed */
-  const row_facts *facts;  /* (count) */
-} visitors;
+typedef struct neighbour {
+  double distance;
+  int64_t index;
+} neighbour;
+static const neighbour none = {INFINITY, INT64_MAX}; /* after all others */
+
+/* Rows, and the best that each has seen so far. */
+typedef struct band {
+  int64_t first, count; /* row numbers over all ranks */
+  float *raw, *near;    /* (count, d) as read; transformed, centred, zoomed */
+  row_facts *facts;     /* (count) */
+  float *reach, *half;  /* (count) b and h of the tests */
+  neighbour *best;      /* (count, k) ascending; `none` where fewer are known */
+} band;
 
 typedef struct hit {
   float key;      /* larger: nearer */
@@ -58,9 +77,10 @@ typedef struct hit {
 } hit;
 
 typedef struct worker { /* a thread's own memory */
-  float *product;       /* (tile, block) */
-  hit *heap;            /* (block) */
-  double *z;            /* (d) a query row, transformed */
+  float *columns;       /* (stripe, slab) of a product */
+  hit *heap;            /* (slab or block) */
+  double *z;            /* (d) the row that looks, transformed */
+  bool has_z;
   int64_t exact;
 } worker;
 
@@ -74,50 +94,46 @@ typedef struct search {
   worker *workers;
   double zoom, *centre; /* (d) */
   double gamma, tiny;
-  bool whole;                /* all of this rank's rows are in hand, and stay */
-  float *query, *query_near; /* (query, d) as read; transformed, centred, zoomed */
-  row_facts *query_facts;
-  float *here, *coming; /* (block, d) visitors as read, and those on their way */
-  float *near;          /* (block, d) visitors, transformed */
-  row_facts *facts;     /* (block) */
-  float *reach, *half;  /* (block) b and h of the visitors */
-  double *best;         /* (query, k) distances, ascending */
-  int64_t *best_index;  /* (query, k) */
-  int64_t *filled;      /* (query) how many of the k are there */
+  bool whole;             /* all of this rank's rows are in hand, and stay */
+  neighbour *best;        /* (local, k) of all of this rank's rows */
+  band own;               /* (query) those of them that are in hand */
+  band here;              /* (block) visitors */
+  float *coming;          /* (block, d) of visitors on their way, as read */
+  neighbour *coming_best; /* (block, k) */
+  float *product;         /* (slab, block) */
+  int64_t pairs;          /* looked at so far */
 } search;
 
 /* ---- a row's k best ------------------------------------------------------------------ */
 
-static bool comes_before(double distance, int64_t index, double other,
-                         int64_t other_index)
+static bool comes_before(neighbour a, neighbour b)
 {
-  return distance < other || (distance == other && index < other_index);
+  return a.distance < b.distance || (a.distance == b.distance && a.index < b.index);
 }
 
-static void keep(const search *s, int64_t q, double distance, int64_t index)
+static void keep(int64_t k, neighbour *best, neighbour found)
 {
-  double *best = s->best + q * s->k;
-  int64_t *best_index = s->best_index + q * s->k, at = s->filled[q];
-  if (at == s->k) {
-    if (!comes_before(distance, index, best[at - 1], best_index[at - 1])) return;
-    at--;
-  } else {
-    s->filled[q]++;
-  }
-  for (; at > 0 && comes_before(distance, index, best[at - 1], best_index[at - 1]);
-       at--) {
-    best[at] = best[at - 1];
-    best_index[at] = best_index[at - 1];
-  }
-  best[at] = distance;
-  best_index[at] = index;
+  int64_t at = k - 1;
+  if (!comes_before(found, best[at])) return;
+  for (; at > 0 && comes_before(found, best[at - 1]); at--) best[at] = best[at - 1];
+  best[at] = found;
 }
 
-static bool is_kept(const search *s, int64_t q, int64_t index)
+static bool is_kept(int64_t k, const neighbour *best, int64_t index)
 {
-  for (int64_t m = 0; m < s->filled[q]; m++)
-    if (s->best_index[q * s->k + m] == index) return true;
+  for (int64_t m = 0; m < k && best[m].index != none.index; m++)
+    if (best[m].index == index) return true;
   return false;
+}
+
+static bool is_full(int64_t k, const neighbour *best)
+{
+  return best[k - 1].index != none.index;
+}
+
+static void keep_none(int64_t count, neighbour *best)
+{
+  for (int64_t m = 0; m < count; m++) best[m] = none;
 }
 
 /* ---- distances in double --------------------------------------------------------------- */
@@ -149,16 +165,19 @@ FOR_VECTORS static void transform(mt_metric metric, int64_t d, double scale,
       z[t] = mt_metric_coordinate(MT_METRIC_EUCLIDEAN, scale, x[t]);
 }
 
-/* Computes a pair's distance (z: the query transformed) and keeps it if it is good. */
-static void measure(const search *s, worker *w, int64_t q, const visitors *v,
-                    int64_t column)
+/* Computes the distance of row i of a to row j of b, and keeps it if it is good. */
+static void measure(const search *s, worker *w, const band *a, int64_t i, const band *b,
+                    int64_t j)
 {
-  double scale = s->query_facts[q].scale, other = v->facts[column].scale, square = 0.0;
+  double scale = a->facts[i].scale, other = b->facts[j].scale, square = 0.0;
   if (other != 0.0) { /* a zero row's distances are known */
-    square = square_of(s->metric, s->d, w->z, other, v->raw + column * s->d);
+    if (!w->has_z) transform(s->metric, s->d, scale, a->raw + i * s->d, w->z);
+    w->has_z = true;
+    square = square_of(s->metric, s->d, w->z, other, b->raw + j * s->d);
     w->exact++;
   }
-  keep(s, q, mt_metric_distance(s->metric, scale, other, square), v->first + column);
+  double distance = mt_metric_distance(s->metric, scale, other, square);
+  keep(s->k, a->best + i * s->k, (neighbour){distance, b->first + j});
 }
 
 /* ---- which pairs could matter ------------------------------------------------------------ */
@@ -169,12 +188,13 @@ typedef struct threshold {
   double most;
 } threshold;
 
-static threshold limit_of(const search *s, int64_t q)
+static threshold limit_of(const search *s, const band *a, int64_t i)
 {
-  const row_facts *facts = s->query_facts + q;
-  if (s->filled[q] < s->k)
+  const row_facts *facts = a->facts + i;
+  const neighbour *best = a->best + i * s->k;
+  if (!is_full(s->k, best))
     return (threshold){(float)(s->gamma * facts->reach), -INFINITY, INFINITY};
-  double length = mt_metric_length(s->metric, s->best[q * s->k + s->k - 1]);
+  double length = mt_metric_length(s->metric, best[s->k - 1].distance);
   double most = s->zoom * length * (1.0 + 1e-9) + unit * facts->reach;
   double level = 0.5 * (facts->square - most * most);
   level -= fabs(level) * 0x1p-22 + s->tiny;
@@ -219,12 +239,12 @@ FOR_VECTORS static float near_square(int64_t d, const float *a, const float *b)
 }
 
 /* The second test, which costs a tenth of a distance in double. */
-static bool may_be_near(const search *s, int64_t q, const visitors *v, int64_t column,
-                        double most)
+static bool may_be_near(const search *s, const band *a, int64_t i, const band *b,
+                        int64_t j, double most)
 {
   double off = ((double)s->d / 32.0 + 40.0) * unit;
-  double square = near_square(s->d, s->query_near + q * s->d, v->near + column * s->d);
-  double reach = most + unit * v->facts[column].reach;
+  double square = near_square(s->d, a->near + i * s->d, b->near + j * s->d);
+  double reach = most + unit * b->facts[j].reach;
   return (square - s->tiny) * (1.0 - off) <= reach * reach;
 }
 
@@ -258,63 +278,75 @@ static hit pop(hit *heap, int64_t *n)
 }
 
 /* Nothing can be nearer than 0, and a later row does not win a tie. */
-static bool is_settled(const search *s, int64_t q, int64_t index)
+static bool is_settled(int64_t k, const neighbour *best, int64_t index)
 {
-  int64_t last = q * s->k + s->k - 1;
-  return s->filled[q] == s->k && s->best[last] == 0.0 && index > s->best_index[last];
+  return best[k - 1].distance == 0.0 && index > best[k - 1].index;
 }
 
-/* Takes out all the hits that are settled: duplicates of the query row, by the thousand. */
-static int64_t drop_settled(const search *s, int64_t q, const visitors *v, int64_t n,
-                            hit *heap)
+/* Takes out all the hits that are settled: duplicates of the row, by the thousand. */
+static int64_t drop_settled(const search *s, const neighbour *best, const band *b,
+                            int64_t n, hit *heap)
 {
   int64_t left = 0;
   for (int64_t h = 0; h < n; h++)
-    if (!is_settled(s, q, v->first + heap[h].column)) heap[left++] = heap[h];
+    if (!is_settled(s->k, best, b->first + heap[h].column)) heap[left++] = heap[h];
   make_heap(heap, left);
   return left;
 }
 
 /* Could a hit still be among the best of a row that has k? */
-static bool may_win(const search *s, int64_t q, const visitors *v, hit next)
+static bool may_win(const search *s, const band *a, int64_t i, const band *b, hit next)
 {
-  threshold limit = limit_of(s, q);
+  threshold limit = limit_of(s, a, i);
   if (next.key < limit.level) return false;
-  return may_be_near(s, q, v, next.column, limit.most);
+  return may_be_near(s, a, i, b, next.column, limit.most);
 }
 
 /* A zero row under cosine: all distances are known. */
-static void search_zero_row(const search *s, int64_t q, int64_t self, const visitors *v)
+static void search_zero_row(const search *s, const band *a, int64_t i, const band *b)
 {
-  for (int64_t j = 0; j < v->count; j++)
-    if (v->first + j != self)
-      keep(s, q, mt_metric_distance(s->metric, 0.0, v->facts[j].scale, 0.0),
-           v->first + j);
+  for (int64_t j = 0; j < b->count; j++)
+    if (b->first + j != a->first + i) {
+      double distance = mt_metric_distance(s->metric, 0.0, b->facts[j].scale, 0.0);
+      keep(s->k, a->best + i * s->k, (neighbour){distance, b->first + j});
+    }
 }
 
-/* One query row against the visitors. Best first, so that few are computed: each good one
- * lowers the limit for the rest. */
-static void search_row(const search *s, worker *w, int64_t q, int64_t self,
-                       const visitors *v, const float *product)
+/* Row i of a looks through b, product: (b->count) of it. Best first, so that few distances
+ * are computed: each good one lowers the limit for the rest. */
+static void search_row(const search *s, worker *w, const band *a, int64_t i,
+                       const band *b, const float *product)
 {
+  const neighbour *best = a->best + i * s->k;
   bool was_full = false;
-  while (!was_full && !is_settled(s, q, v->first)) {
-    was_full = s->filled[q] == s->k; /* keys made with a full row's limit bound all */
-    int64_t n = collect(v->count, product, s->reach, s->half, limit_of(s, q), w->heap);
+  w->has_z = false;
+  while (!was_full && !is_settled(s->k, best, b->first)) {
+    was_full = is_full(s->k, best); /* keys made with a full row's limit bound all */
+    int64_t n =
+        collect(b->count, product, b->reach, b->half, limit_of(s, a, i), w->heap);
     make_heap(w->heap, n);
-    while (n > 0 && (was_full || s->filled[q] < s->k)) {
+    while (n > 0 && (was_full || !is_full(s->k, best))) {
       hit next = pop(w->heap, &n);
-      int64_t index = v->first + next.column;
-      if (is_settled(s, q, index))
-        n = drop_settled(s, q, v, n, w->heap);
-      else if (index != self && !is_kept(s, q, index) &&
-               (!was_full || may_win(s, q, v, next)))
-        measure(s, w, q, v, next.column);
-      else if (was_full && next.key < limit_of(s, q).level)
+      int64_t index = b->first + next.column;
+      if (is_settled(s->k, best, index))
+        n = drop_settled(s, best, b, n, w->heap);
+      else if (index != a->first + i && !is_kept(s->k, best, index) &&
+               (!was_full || may_win(s, a, i, b, next)))
+        measure(s, w, a, i, b, next.column);
+      else if (was_full && next.key < limit_of(s, a, i).level)
         break; /* the rest have smaller keys */
     }
-    if (s->filled[q] < s->k) return; /* the whole block is in */
+    if (!is_full(s->k, best)) return; /* all of b is in */
   }
+}
+
+static void look_through(const search *s, worker *w, const band *a, int64_t i,
+                         const band *b, const float *product)
+{
+  if (a->facts[i].scale == 0.0)
+    search_zero_row(s, a, i, b);
+  else if (b->count > 0)
+    search_row(s, w, a, i, b, product);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------ */
@@ -332,72 +364,141 @@ FOR_VECTORS static double centred(int64_t d, double zoom, const double *centre,
   return mt_metric_add_lanes(lane);
 }
 
-/* Transforms rows for the product. */
-static void prepare(search *s, int64_t count, const float *raw, float *near_out,
-                    row_facts *facts_out)
+/* Of raw rows: what the product and the tests need. */
+static void prepare(const search *s, band *rows)
 {
   double least = (1.0 + sqrt((double)s->d)) * 0x1p-125; /* rounding of denormals */
 #pragma omp parallel for num_threads(s->n_threads) schedule(static)
-  for (int64_t i = 0; i < count; i++) {
+  for (int64_t i = 0; i < rows->count; i++) {
     double *z = s->workers[omp_get_thread_num()].z;
-    row_facts *facts = facts_out + i;
-    facts->scale = mt_metric_scale(s->metric, s->d, raw + i * s->d);
-    transform(s->metric, s->d, facts->scale, raw + i * s->d, z);
-    facts->square = centred(s->d, s->zoom, s->centre, z, near_out + i * s->d);
+    row_facts *facts = rows->facts + i;
+    facts->scale = mt_metric_scale(s->metric, s->d, rows->raw + i * s->d);
+    transform(s->metric, s->d, facts->scale, rows->raw + i * s->d, z);
+    facts->square = centred(s->d, s->zoom, s->centre, z, rows->near + i * s->d);
     facts->reach = sqrt(facts->square) * 1.001 + least;
+    rows->reach[i] = (float)(facts->reach * (1.0 + 1e-6));
+    rows->half[i] = (float)(0.5 * facts->square * (1.0 - 16.0 * unit));
   }
 }
 
-static void prepare_bounds(search *s, const visitors *v)
+/* Its rows [from, from + count). */
+static band part_of(const search *s, const band *rows, int64_t from, int64_t count)
 {
-  for (int64_t j = 0; j < v->count; j++) {
-    s->reach[j] = (float)(v->facts[j].reach * (1.0 + 1e-6));
-    s->half[j] = (float)(0.5 * v->facts[j].square * (1.0 - 16.0 * unit));
-  }
+  return (band){.first = rows->first + from,
+                .count = count,
+                .raw = rows->raw + from * s->d,
+                .near = rows->near + from * s->d,
+                .facts = rows->facts + from,
+                .reach = rows->reach + from,
+                .half = rows->half + from,
+                .best = rows->best + from * s->k};
 }
 
-/* Products of queries [from, from + many) with the visitors. */
-static void multiply(const search *s, int64_t from, int64_t many, const visitors *v,
-                     float *product_out)
+/* Products of all of a with all of b, in rows of a block's width. */
+static void multiply(const search *s, const band *a, const band *b, float *product_out)
 {
-  if (s->d == 0)
-    memset(product_out, 0, (size_t)(many * v->count) * sizeof *product_out);
+  int64_t width = s->sizes.block;
+  for (int64_t i = 0; i < a->count && s->d == 0; i++)
+    memset(product_out + i * width, 0, (size_t)b->count * sizeof *product_out);
   for (int64_t t = 0; t < s->d; t += PANEL) {
     int64_t columns = s->d - t < PANEL ? s->d - t : PANEL;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (blasint)many,
-                (blasint)v->count, (blasint)columns, 1.0f,
-                s->query_near + from * s->d + t, (blasint)s->d, v->near + t,
-                (blasint)s->d, t > 0 ? 1.0f : 0.0f, product_out, (blasint)v->count);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (blasint)a->count,
+                (blasint)b->count, (blasint)columns, 1.0f, a->near + t, (blasint)s->d,
+                b->near + t, (blasint)s->d, t > 0 ? 1.0f : 0.0f, product_out,
+                (blasint)width);
   }
 }
 
-static void search_tile(const search *s, worker *w, int64_t query_first, int64_t from,
-                        int64_t many, const visitors *v)
+static int64_t between(int64_t low, int64_t value, int64_t high)
 {
-  multiply(s, from, many, v, w->product);
-  for (int64_t q = from; q < from + many; q++) {
-    transform(s->metric, s->d, s->query_facts[q].scale, s->query + q * s->d, w->z);
-    if (s->query_facts[q].scale == 0.0)
-      search_zero_row(s, q, query_first + q, v);
-    else
-      search_row(s, w, q, query_first + q, v, w->product + (q - from) * v->count);
-  }
+  if (value > high) value = high;
+  return value < low ? low : value;
 }
 
-/* All queries in hand against the visitors. */
-static void search_visitors(search *s, int64_t query_first, int64_t queries,
-                            const visitors *v, mt_ring *ring)
+/* Queries and visitors that meet. */
+typedef struct meeting {
+  const band *queries, *visitors;
+  int64_t lead;  /* the first visitor's number where the first query's is 0 */
+  int64_t width; /* queries that any rank has in hand now */
+} meeting;
+
+/* The first of the visitors that the tile at `from` is multiplied with. */
+static int64_t first_visitor(const meeting *m, int64_t from)
 {
-  int64_t tiles = (queries + s->sizes.tile - 1) / s->sizes.tile;
-  prepare_bounds(s, v);
+  return between(0, from - m->lead, m->visitors->count);
+}
+
+/* How many queries from the first on see visitor j as a column. */
+static int64_t queries_above(const search *s, const meeting *m, int64_t j)
+{
+  int64_t number = m->lead + j, tile = s->sizes.tile;
+  if (number < m->width) number -= number > 0 ? number % tile : number;
+  return between(0, number, m->queries->count);
+}
+
+/* Multiplies queries [from, to) with the visitors; they look through their rows. */
+static void search_rows(search *s, const meeting *m, int64_t from, int64_t to,
+                        mt_ring *ring)
+{
+  int64_t tile = s->sizes.tile;
 #pragma omp parallel for num_threads(s->n_threads) schedule(dynamic)
-  for (int64_t tile = 0; tile < tiles; tile++) {
-    int thread = omp_get_thread_num();
-    int64_t from = tile * s->sizes.tile;
-    int64_t many = queries - from < s->sizes.tile ? queries - from : s->sizes.tile;
-    search_tile(s, s->workers + thread, query_first, from, many, v);
-    if (thread == 0) mt_ring_progress(ring);
+  for (int64_t first = from; first < to; first += tile) {
+    worker *w = s->workers + omp_get_thread_num();
+    int64_t skipped = first_visitor(m, first);
+    band a = part_of(s, m->queries, first, to - first < tile ? to - first : tile);
+    band b = part_of(s, m->visitors, skipped, m->visitors->count - skipped);
+    float *product = s->product + (first - from) * s->sizes.block + skipped;
+    if (b.count == 0) continue;
+    multiply(s, &a, &b, product);
+    for (int64_t i = 0; i < a.count; i++)
+      look_through(s, w, &a, i, &b, product + i * s->sizes.block);
+    if (w == s->workers) mt_ring_progress(ring);
   }
+}
+
+/* Columns [first, last) of the product's first `count` rows, one after the other. */
+static void turn(const search *s, int64_t count, int64_t first, int64_t last,
+                 float *columns_out)
+{
+  enum { STEP = 16 }; /* a cache line */
+  for (int64_t from = 0; from < count; from += STEP) {
+    int64_t to = from + STEP < count ? from + STEP : count;
+    for (int64_t j = first; j < last; j++)
+      for (int64_t i = from; i < to; i++)
+        columns_out[(j - first) * s->sizes.slab + i] =
+            s->product[i * s->sizes.block + j];
+  }
+}
+
+/* The visitors look through their columns, as far as queries [from, to) made them. */
+static void search_columns(search *s, const meeting *m, int64_t from, int64_t to,
+                           mt_ring *ring)
+{
+  int64_t slab = s->sizes.slab, count = m->visitors->count;
+#pragma omp parallel for num_threads(s->n_threads) schedule(dynamic)
+  for (int64_t first = 0; first < count; first += STRIPE) {
+    worker *w = s->workers + omp_get_thread_num();
+    int64_t last = first + STRIPE < count ? first + STRIPE : count;
+    int64_t most = queries_above(s, m, last - 1) - from;
+    turn(s, between(0, most, to - from), first, last, w->columns);
+    for (int64_t j = first; j < last; j++) {
+      int64_t above = between(0, queries_above(s, m, j) - from, to - from);
+      band b = part_of(s, m->queries, from, above);
+      look_through(s, w, m->visitors, j, &b, w->columns + (j - first) * slab);
+    }
+    if (w == s->workers) mt_ring_progress(ring);
+  }
+}
+
+static void meet(search *s, const meeting *m, mt_ring *ring)
+{
+  int64_t queries = m->queries->count;
+  for (int64_t from = 0; from < queries; from += s->sizes.slab) {
+    int64_t to = between(from, from + s->sizes.slab, queries);
+    search_rows(s, m, from, to, ring);
+    search_columns(s, m, from, to, ring);
+  }
+  for (int64_t j = 0; j < m->visitors->count; j++) s->pairs += queries_above(s, m, j);
 }
 
 /* Rows [at, at + block) of those of rank r, as far as there are any. */
@@ -407,61 +508,116 @@ static int64_t block_count(const search *s, int r, int64_t at)
   return left < 0 ? 0 : left < s->sizes.block ? left : s->sizes.block;
 }
 
-/* Transforms the rows that have come to s->here. */
-static void receive(search *s, visitors *v)
-{
-  v->raw = s->here;
-  v->near = s->near;
-  v->facts = s->facts;
-  prepare(s, v->count, s->here, s->near, s->facts);
-}
-
 /* This rank's own rows [at, at + block) as visitors: read, if they are not in hand. */
-static mt_status visit_own(search *s, int64_t at, visitors *v)
+static mt_status visit_own(search *s, int64_t at, band *v)
 {
-  if (v->count == 0) return MT_OK;
-  if (s->whole) {
-    v->raw = s->query + at * s->d;
-    v->near = s->query_near + at * s->d;
-    v->facts = s->query_facts + at;
-    return MT_OK;
-  }
-  mt_status status = s->rows->read(s->rows, s->first + at, v->count, s->here);
-  if (status == MT_OK) receive(s, v);
+  mt_status status = MT_OK;
+  int64_t count = block_count(s, s->comm->rank, at);
+  *v = s->whole && count > 0 ? part_of(s, &s->own, at, count) : s->here;
+  v->first = s->first + at;
+  v->count = count;
+  v->best = s->best + (count > 0 ? at * s->k : 0);
+  if (count == 0 || s->whole) return MT_OK;
+  status = s->rows->read(s->rows, v->first, count, v->raw);
+  if (status == MT_OK) prepare(s, v);
   return status;
 }
 
-static visitors visitors_of(const search *s, int step, int64_t at)
+/* The rank that is `step` ranks before this one in the ring. */
+static int rank_before(const search *s, int step)
 {
-  int size = s->comm->size, whose = (s->comm->rank + size - step) % size;
-  return (visitors){.first = mt_part_first(s->n, size, whose) + at,
-                    .count = block_count(s, whose, at)};
+  return (s->comm->rank - step % s->comm->size + s->comm->size) % s->comm->size;
 }
 
-/* Every rank's rows [at, at + block) go round once. */
-static mt_status search_round(search *s, int64_t query_first, int64_t queries,
-                              int64_t at)
+/* What the visitors keep goes on with them. */
+static mt_status pass_on(search *s, int64_t next, band *v)
+{
+  mt_ring *ring = NULL;
+  size_t each = (size_t)s->k * sizeof *v->best;
+  mt_status status = mt_ring_begin(s->comm, (size_t)v->count * each, v->best,
+                                   (size_t)next * each, s->coming_best, &ring);
+  return status == MT_OK ? mt_ring_end(s->comm, &ring) : status;
+}
+
+/* The visitors that were on their way are here. */
+static void receive(search *s, int64_t first, int64_t count, band *v)
+{
+  float *raw = s->here.raw;
+  neighbour *best = s->here.best;
+  s->here.raw = s->coming;
+  s->here.best = s->coming_best;
+  s->coming = raw;
+  s->coming_best = best;
+  *v = s->here;
+  v->first = first;
+  v->count = count;
+  prepare(s, v);
+}
+
+/* Adds what this rank's rows [at, at + count) have found elsewhere. */
+static void merge(search *s, int64_t at, int64_t count, const neighbour *found)
+{
+#pragma omp parallel for num_threads(s->n_threads) schedule(static)
+  for (int64_t i = 0; i < count; i++) {
+    neighbour *best = s->best + (at + i) * s->k;
+    const neighbour *other = found + i * s->k;
+    for (int64_t m = 0; m < s->k && other[m].index != none.index; m++)
+      if (!is_kept(s->k, best, other[m].index)) keep(s->k, best, other[m]);
+  }
+}
+
+/* What the visitors keep, having come `steps` ranks, goes to their own rank. */
+static mt_status bring_home(search *s, int64_t at, int steps, const band *v)
+{
+  mt_status status = MT_OK;
+  size_t *send = NULL, *receive = NULL, each = (size_t)s->k * sizeof *v->best;
+  int64_t count = block_count(s, s->comm->rank, at);
+  int size = s->comm->size;
+  status = mt_memory_new(size, sizeof *send, "sizes", (void **)&send);
+  if (status == MT_OK)
+    status = mt_memory_new(size, sizeof *receive, "sizes", (void **)&receive);
+  MT_TRY(mt_agree(s->comm, status));
+  send[rank_before(s, steps)] = (size_t)v->count * each;
+  receive[rank_before(s, size - steps)] = (size_t)count * each;
+  MT_TRY(mt_alltoallv(s->comm, send, v->best, receive, s->coming_best));
+  merge(s, at, count, s->coming_best);
+done:
+  free(send);
+  free(receive);
+  return status;
+}
+
+/* Every rank's rows [from, from + block) go round half of the ring; the queries in hand begin
+ * with row `at` of their rank's. */
+static mt_status search_round(search *s, int64_t at, int64_t from)
 {
   const mt_comm *comm = s->comm;
-  visitors v = visitors_of(s, 0, at);
+  int64_t widest = mt_part_count(s->n, comm->size, 0);
   size_t row_bytes = (size_t)s->d * sizeof(float);
-  mt_status status = mt_stop_requested() ? MT_STOPPED : visit_own(s, at, &v);
+  bool met = from + s->sizes.block <= at; /* in an earlier round, the other way round */
+  int last = met ? (comm->size - 1) / 2 : comm->size / 2;
+  meeting m = {.queries = &s->own, .width = between(0, widest - at, s->sizes.query)};
+  mt_ring *ring = NULL;
+  band v;
+  if (met && last == 0) return MT_OK;
+  mt_status status = mt_stop_requested() ? MT_STOPPED : visit_own(s, from, &v);
   MT_TRY(mt_agree(comm, status));
-  for (int step = 0; step < comm->size; step++) {
-    visitors next = visitors_of(s, step + 1, at);
-    mt_ring *ring = NULL;
-    if (step + 1 < comm->size)
+  for (int step = 0;; step++) {
+    bool twice = step == 0 || 2 * step == comm->size; /* or we visit them, too */
+    int whose = rank_before(s, step + 1);
+    int64_t next = block_count(s, whose, from);
+    m.visitors = &v;
+    m.lead = twice ? from - at : m.width;
+    if (step < last)
       MT_TRY(mt_ring_begin(comm, (size_t)v.count * row_bytes, v.raw,
-                           (size_t)next.count * row_bytes, s->coming, &ring));
-    if (v.count > 0 && queries > 0) search_visitors(s, query_first, queries, &v, ring);
+                           (size_t)next * row_bytes, s->coming, &ring));
+    if (!met || step > 0) meet(s, &m, ring);
     MT_TRY(mt_ring_end(comm, &ring));
-    if (step + 1 == comm->size) break;
-    float *went = s->here;
-    s->here = s->coming;
-    s->coming = went;
-    v = next;
-    receive(s, &v);
+    if (step == last) break;
+    MT_TRY(pass_on(s, next, &v));
+    receive(s, mt_part_first(s->n, comm->size, whose) + from, next, &v);
   }
+  if (last > 0) MT_TRY(bring_home(s, from, last, &v));
 done:
   return status;
 }
@@ -471,19 +627,19 @@ done:
 /* Adds count rows to the columns' sums; returns the largest coordinate. */
 static double add_rows(const search *s, int64_t count, const float *raw, double *sums)
 {
-  enum { STRIPE = 512 };
+  enum { PIECE = 512 };
   double largest = 0.0;
 #pragma omp parallel for num_threads(s->n_threads) schedule(static)
   for (int64_t i = 0; i < count; i++)
-    s->facts[i].scale = mt_metric_scale(s->metric, s->d, raw + i * s->d);
+    s->here.facts[i].scale = mt_metric_scale(s->metric, s->d, raw + i * s->d);
 #pragma omp parallel for num_threads(s->n_threads) schedule(static) \
     reduction(max                                                   \
               : largest)
-  for (int64_t from = 0; from < s->d; from += STRIPE) {
-    int64_t many = s->d - from < STRIPE ? s->d - from : STRIPE;
-    double z[STRIPE];
+  for (int64_t from = 0; from < s->d; from += PIECE) {
+    int64_t many = s->d - from < PIECE ? s->d - from : PIECE;
+    double z[PIECE];
     for (int64_t i = 0; i < count; i++) {
-      transform(s->metric, many, s->facts[i].scale, raw + i * s->d + from, z);
+      transform(s->metric, many, s->here.facts[i].scale, raw + i * s->d + from, z);
       for (int64_t t = 0; t < many; t++) {
         sums[from + t] += z[t];
         if (fabs(z[t]) > largest) largest = fabs(z[t]);
@@ -502,7 +658,7 @@ static mt_status survey_own(const search *s, double *sums, double *largest_out,
   *bad_out = -1;
   for (int64_t at = 0; at < s->local; at += s->sizes.block) {
     int64_t count = block_count(s, s->comm->rank, at);
-    float *raw = s->whole ? s->query + at * s->d : s->here;
+    float *raw = s->whole ? s->own.raw + at * s->d : s->here.raw;
     MT_TRY(s->rows->read(s->rows, s->first + at, count, raw));
     mt_knn_check(s->metric, s->first + at, count, s->d, raw, bad_out, column_out);
     if (*bad_out >= 0) {
@@ -551,61 +707,84 @@ done:
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-static int64_t between(int64_t low, int64_t value, int64_t high)
-{
-  if (value > high) value = high;
-  return value < low ? low : value;
-}
-
 /* Sizes that were left to us, the same on all ranks: half of the memory for the queries
- * (each twice), half for the blocks (each three times). */
-static void settle_sizes(search *s)
+ * (each twice), half for the blocks (each three times); a product is smaller. */
+static mt_status settle_sizes(search *s)
 {
+  mt_status status = MT_OK;
   int64_t widest = mt_part_count(s->n, s->comm->size, 0); /* rank 0 has most rows */
   int64_t row = (s->d + 1) * (int64_t)sizeof(float), half = memory_bytes / 2;
+  int64_t threads = s->n_threads;
   mt_cpu_knn_sizes *sizes = &s->sizes;
+  MT_TRY(mt_max_i64(s->comm, 1, &threads));
   if (sizes->block <= 0) sizes->block = between(16, half / (3 * row), 8192);
   if (sizes->query <= 0) sizes->query = between(16, half / (2 * row), INT32_MAX);
   sizes->block = between(1, sizes->block, widest);
   sizes->query = between(1, sizes->query, widest);
-  if (sizes->tile <= 0)
-    sizes->tile = between(16, sizes->query / (4 * s->n_threads), 512);
+  if (sizes->tile <= 0) sizes->tile = between(16, sizes->query / (4 * threads), 512);
   s->whole = sizes->query == widest;
   sizes->tile = between(1, sizes->tile, sizes->query);
+  if (sizes->slab <= 0) sizes->slab = most_products / sizes->block;
+  sizes->slab = between(sizes->tile, sizes->slab, sizes->query);
+  if (sizes->slab < sizes->query) sizes->slab -= sizes->slab % sizes->tile;
+done:
+  return status;
 }
 
 static mt_status new_workers(search *s)
 {
   mt_status status = MT_OK;
+  const mt_cpu_knn_sizes *sizes = &s->sizes;
   MT_NEW(s->workers, s->n_threads);
   for (int i = 0; i < s->n_threads; i++) {
     worker *w = s->workers + i;
-    MT_NEW(w->product, s->sizes.tile * s->sizes.block);
-    MT_NEW(w->heap, s->sizes.block);
+    MT_NEW(w->columns, STRIPE * sizes->slab);
+    MT_NEW(w->heap, sizes->block > sizes->slab ? sizes->block : sizes->slab);
     MT_NEW(w->z, s->d);
   }
 done:
   return status;
 }
 
+/* raw, near: how many rows of them. */
+static mt_status new_band(const search *s, int64_t count, int64_t raw, int64_t near,
+                          band *out)
+{
+  mt_status status = MT_OK;
+  MT_NEW(out->raw, raw * s->d);
+  MT_NEW(out->near, near * s->d);
+  MT_NEW(out->facts, count);
+  MT_NEW(out->reach, count);
+  MT_NEW(out->half, count);
+done:
+  return status;
+}
+
+static void free_band(band *rows)
+{
+  free(rows->raw);
+  free(rows->near);
+  free(rows->facts);
+  free(rows->reach);
+  free(rows->half);
+}
+
 static mt_status new_memory(search *s)
 {
   mt_status status = MT_OK;
   int64_t query = s->sizes.query, block = s->sizes.block;
+  int64_t foreign = s->comm->size > 1 ? block : 0;
+  int64_t visitors = s->whole ? foreign : block;
   MT_TRY(new_workers(s));
+  MT_TRY(new_band(s, query, query, query, &s->own));
+  MT_TRY(new_band(s, block, visitors, visitors, &s->here));
+  MT_NEW(s->coming, foreign * s->d);
+  MT_NEW(s->here.best, foreign * s->k);
+  MT_NEW(s->coming_best, foreign * s->k);
+  MT_NEW(s->best, s->local * s->k);
+  MT_NEW(s->product, s->sizes.slab * block);
   MT_NEW(s->centre, s->d);
-  MT_NEW(s->query, query * s->d);
-  MT_NEW(s->query_near, query * s->d);
-  MT_NEW(s->query_facts, query);
-  MT_NEW(s->here, s->whole && s->comm->size == 1 ? 0 : block * s->d);
-  MT_NEW(s->coming, s->comm->size == 1 ? 0 : block * s->d);
-  MT_NEW(s->near, s->whole && s->comm->size == 1 ? 0 : block * s->d);
-  MT_NEW(s->facts, block);
-  MT_NEW(s->reach, block);
-  MT_NEW(s->half, block);
-  MT_NEW(s->best, query * s->k);
-  MT_NEW(s->best_index, query * s->k);
-  MT_NEW(s->filled, query);
+  keep_none(s->local * s->k, s->best);
 done:
   return status;
 }
@@ -613,51 +792,50 @@ done:
 static void free_memory(search *s)
 {
   for (int i = 0; s->workers != NULL && i < s->n_threads; i++) {
-    free(s->workers[i].product);
+    free(s->workers[i].columns);
     free(s->workers[i].heap);
     free(s->workers[i].z);
   }
   free(s->workers);
-  free(s->centre);
-  free(s->query);
-  free(s->query_near);
-  free(s->query_facts);
-  free(s->here);
+  free_band(&s->own);
+  free_band(&s->here);
   free(s->coming);
-  free(s->near);
-  free(s->facts);
-  free(s->reach);
-  free(s->half);
+  free(s->here.best);
+  free(s->coming_best);
   free(s->best);
-  free(s->best_index);
-  free(s->filled);
+  free(s->product);
+  free(s->centre);
 }
 
 /* ---- the search ---------------------------------------------------------------------------- */
 
-/* This rank's rows [at, at + query) against all rows. */
-static mt_status search_queries(search *s, int64_t at, int64_t *indices_out,
-                                float *distances_out)
+/* This rank's rows [at, at + query) meet all that they have not met yet. */
+static mt_status search_queries(search *s, int64_t at)
 {
   mt_status status = MT_OK;
-  int64_t left = s->local - at;
-  int64_t queries = left < 0 ? 0 : left < s->sizes.query ? left : s->sizes.query;
   int64_t widest = mt_part_count(s->n, s->comm->size, 0);
-  memset(s->filled, 0, (size_t)s->sizes.query * sizeof *s->filled);
-  if (queries > 0 && !s->whole)
-    status = s->rows->read(s->rows, s->first + at, queries, s->query);
+  int64_t count = between(0, s->local - at, s->sizes.query);
+  s->own.first = s->first + at;
+  s->own.count = count;
+  s->own.best = s->best + (count > 0 ? at * s->k : 0);
+  if (count > 0 && !s->whole)
+    status = s->rows->read(s->rows, s->own.first, count, s->own.raw);
   MT_TRY(mt_agree(s->comm, status));
-  prepare(s, queries, s->query, s->query_near, s->query_facts);
+  prepare(s, &s->own);
   for (int64_t from = 0; from < widest; from += s->sizes.block) {
-    MT_TRY(search_round(s, s->first + at, queries, from));
-    mt_progress_update((at + queries * from / widest) * s->n / widest);
-  }
-  for (int64_t m = 0; m < queries * s->k; m++) {
-    indices_out[at * s->k + m] = s->best_index[m];
-    distances_out[at * s->k + m] = mt_metric_store(s->best[m]);
+    MT_TRY(search_round(s, at, from));
+    mt_progress_update(between(0, 2 * s->pairs / widest, s->n));
   }
 done:
   return status;
+}
+
+static void store(const search *s, int64_t *indices_out, float *distances_out)
+{
+  for (int64_t m = 0; m < s->local * s->k; m++) {
+    indices_out[m] = s->best[m].index;
+    distances_out[m] = mt_metric_store(s->best[m].distance);
+  }
 }
 
 mt_status mt_cpu_knn_sized(const mt_comm *comm, mt_metric metric, int64_t k,
@@ -690,12 +868,12 @@ mt_status mt_cpu_knn_sized(const mt_comm *comm, mt_metric metric, int64_t k,
   if (rows->d > INT32_MAX)
     return mt_fail(MT_ERR_ARG, "%lld columns are too many", (long long)rows->d);
   openblas_set_num_threads(1); /* threads work on a tile each */
-  settle_sizes(&s);
+  MT_TRY(settle_sizes(&s));
   MT_TRY(mt_agree(comm, new_memory(&s)));
   MT_TRY(survey(&s));
   mt_progress_begin(comm->rank, "knn", rows->n);
-  for (int64_t at = 0; at < widest; at += s.sizes.query)
-    MT_TRY(search_queries(&s, at, indices_out, distances_out));
+  for (int64_t at = 0; at < widest; at += s.sizes.query) MT_TRY(search_queries(&s, at));
+  store(&s, indices_out, distances_out);
   if (cost_out != NULL) {
     cost_out->exact = 0;
     for (int i = 0; i < s.n_threads; i++) cost_out->exact += s.workers[i].exact;
@@ -711,7 +889,7 @@ mt_status mt_cpu_knn(mt_backend *be, const mt_comm *comm, mt_metric metric, int6
                      const mt_rows *rows, int64_t *indices_out, float *distances_out)
 {
   (void)be;
-  mt_cpu_knn_sizes sizes = {0, 0, 0};
+  mt_cpu_knn_sizes sizes = {0};
   return mt_cpu_knn_sized(comm, metric, k, rows, &sizes, indices_out, distances_out,
                           NULL);
 }

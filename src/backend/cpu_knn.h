@@ -9,9 +9,10 @@ typedef struct mt_cpu_knn_sizes {
   int64_t query; /* of this rank that are searched for at a time */
   int64_t block; /* that go round the ring at a time */
   int64_t tile;  /* queries in one matrix product */
+  int64_t slab;  /* queries whose products with a block are kept at a time */
 } mt_cpu_knn_sizes;
 
-/* What it cost, summed over this rank's rows. */
+/* What this rank did, for rows of its own and of others. */
 typedef struct mt_cpu_knn_cost {
   int64_t exact; /* distances computed in double */
 } mt_cpu_knn_cost;

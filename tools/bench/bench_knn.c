@@ -72,7 +72,7 @@ static mt_status bench(const mt_comm *comm, int64_t n, int64_t d, int64_t k,
   mt_status status = MT_OK;
   int64_t *indices = NULL, block = 1024;
   float *rows = NULL, *distances = NULL, *product = NULL;
-  mt_cpu_knn_sizes sizes = {0, 0, 0};
+  mt_cpu_knn_sizes sizes = {0};
   mt_cpu_knn_cost cost;
   MT_NEW(rows, n * d);
   MT_NEW(product, block * n);
