@@ -8,7 +8,7 @@ CONFIG := $(firstword $(wildcard $(BUILD)/config.mk) config.mk)
 
 # goals that must work before anything is installed
 BARE = help deps clean distclean demo check check-sanitize check-valgrind check-slurm fuzz format \
-	check-format dist
+	check-format dist deb
 ifneq ($(filter-out $(BARE),$(or $(MAKECMDGOALS),all)),)
 -include $(CONFIG)
 endif
@@ -104,6 +104,7 @@ PROGRAM_TESTS += readme
 PROGRAM_TESTS += build_install
 PROGRAM_TESTS += build_dist
 PROGRAM_TESTS += module
+PROGRAM_TESTS += packaging
 PROGRAM_TESTS += corpus
 PROGRAM_TESTS += folder
 PROGRAM_TESTS += restart
@@ -280,7 +281,7 @@ check:
 # the tests under the address and undefined-behaviour sanitizers; of the whole-program tests
 # those that run the program, but for the slowest (the same bits, killed and started again)
 SANITIZED_RANKS = 3
-NOT_SANITIZED = get_reuters format configure readme build_install build_dist module same_bits \
+NOT_SANITIZED = get_reuters format configure readme build_install build_dist module packaging same_bits \
 	restart faults_gpu same_bits_gpu
 SANITIZED = BUILD=build-asan CFLAGS="-O1 -g -fno-omit-frame-pointer" \
 	SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
@@ -412,7 +413,7 @@ PUBLIC_HEADERS = $(wildcard include/metatopics/*.h)
 DOCS = README.md LICENSE $(filter-out %.in,$(wildcard doc/*))
 INPUTS = $(wildcard inputs/*.xml)
 # submit sends the sources: it works in their tree alone
-SLURM_SCRIPTS = $(filter-out %/submit,$(wildcard scripts/slurm/*))
+SLURM_SCRIPTS = $(filter-out %/submit %/lib.sh,$(wildcard scripts/slurm/*))
 # the module file loads what is loaded when it is written, or MODULES="gcc openmpi"
 moduledir = $(datadir)/modulefiles
 MODULES = $(subst :, ,$(LOADEDMODULES))
@@ -434,6 +435,7 @@ endif
 	install -m 644 $(DOCS) $(call TO,$(docdir))
 	install -m 644 $(INPUTS) $(call TO,$(datadir)/metatopics/inputs)
 	install $(SLURM_SCRIPTS) $(call TO,$(datadir)/metatopics/slurm)
+	install -m 644 scripts/slurm/lib.sh $(call TO,$(datadir)/metatopics/slurm)
 	install -d $(dir $(MODULE))
 	sed $(foreach v,VERSION MODULES datadir bindir mandir docdir,-e 's|@$v@|$($v)|g') \
 	  packaging/modulefile.in >$(MODULE)
@@ -451,6 +453,10 @@ uninstall:
 
 dist:
 	@tools/dist
+
+# packaging/debian: see doc/packaging.md
+deb:
+	@tools/deb $(BUILD)/deb
 
 help:
 	@echo "make demo       install what is missing, build, run on a small corpus, draw the map"
@@ -475,7 +481,7 @@ help:
 	@echo "make profile-gpu      hardware counters of a stage's kernels, by ncu: STAGE=knn, umap or hdbscan"
 	@echo "make format     lay out the sources; make check-format: only compare"
 	@echo "make compare-umap     UMAP and umap-learn side by side (RUNS=\"folder ...\": on their topics)"
-	@echo "make dist       metatopics-VERSION.tar.gz; make clean, make distclean"
+	@echo "make dist       metatopics-VERSION.tar.gz; make deb: a Debian package; make clean, make distclean"
 
 clean:
 	rm -rf build build-* metatopics
@@ -486,6 +492,6 @@ distclean: clean
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 .PHONY: all tests gpu-tests fuzzers deps demo check check-gpu check-sanitize check-valgrind \
 	check-slurm fuzz format \
-	check-format install uninstall dist help clean distclean bench-gpu bench-hdbscan bench-knn bench-lda \
+	check-format install uninstall dist deb help clean distclean bench-gpu bench-hdbscan bench-knn bench-lda \
 	bench-nn-descent bench-umap compare-umap profile-gpu
 .SECONDARY:
