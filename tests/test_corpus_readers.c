@@ -5,8 +5,11 @@
 
 #include "corpus/buffer.h"
 #include "corpus/date.h"
+#include "corpus/decode.h"
+#include "corpus/flat_json.h"
 #include "corpus/readers.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -247,6 +250,70 @@ static void test_jsonl_damage(void **state)
   expect(mt_reader_jsonl, "{\"id\": 1, \"text\": \"\xFC\"}\n", "1|-|-|ü;");
 }
 
+/* What the quick reader takes jansson takes, and reads the same. Returns whether it took it. */
+static bool check_flat(const char *line, size_t size)
+{
+  static mt_buffer buffer;
+  mt_span got[3];
+  static const char *const names[] = {"id", "title", "text"};
+  const mt_json_field fields[] = {
+      {"id", true, &got[0]}, {"title", false, &got[1]}, {"text", false, &got[2]}};
+  assert_int_equal(mt_buffer_reserve(&buffer, size), MT_OK);
+  if (!mt_utf8_valid(line, size)) return false;
+  if (!mt_json_flat((mt_span){line, size}, 3, fields, &buffer)) return false;
+  json_t *object = json_loadb(line, size, JSON_ALLOW_NUL, NULL);
+  if (!json_is_object(object)) fail_msg("taken: %.*s", (int)size, line);
+  for (int f = 0; f < 3; f++) {
+    json_t *want = json_object_get(object, names[f]);
+    if (json_is_integer(want)) {
+      char number[32];
+      int length =
+          snprintf(number, sizeof number, "%lld", (long long)json_integer_value(want));
+      assert_int_equal(got[f].size, length);
+      assert_memory_equal(got[f].at, number, (size_t)length);
+    } else if (json_is_string(want)) {
+      assert_int_equal(got[f].size, json_string_length(want));
+      assert_memory_equal(got[f].at, json_string_value(want), got[f].size);
+    } else {
+      assert_true(want == NULL || json_is_null(want));
+      assert_null(got[f].at);
+    }
+  }
+  json_decref(object);
+  return true;
+}
+
+/* Lines of all kinds, as they are and with each byte changed to some that mean something. */
+static void test_flat_json(void **state)
+{
+  (void)state;
+  static const char *const lines[] = {
+      "{}",
+      " { \"id\" : \"a\", \"text\":\"x\\n\\u00fc\\u20AC \\ud83d\\ude00\\/\" } ",
+      "{\"id\": -17, \"n\": [1, -2.5, {\"a\": [], \"b\": {}}, true], \"text\": null}",
+      "{\"title\": \"seventeen bytes..\", \"text\": \"\\\"\\\\\\b\\f\\r\\t\", "
+      "\"text\": \"2\"}",
+      "{\"id\": 999999999999999999, \"x\": false, \"y\": 0.25}",
+      "{\"\": \"\", \"t\\u0065xt\": 1, \"text\": \"\\u0000\"}"};
+  static const char bytes[] = "\"\\{}[]:,u0-. en\n\x01\xC3";
+  int64_t taken = 0;
+  for (size_t l = 0; l < sizeof lines / sizeof lines[0]; l++) {
+    size_t size = strlen(lines[l]);
+    char *line = strdup(lines[l]);
+    assert_true(check_flat(line, size) == (l < 5));
+    for (size_t i = 0; i < size; i++) {
+      check_flat(line, i);
+      for (size_t b = 0; b < sizeof bytes - 1; b++) {
+        line[i] = bytes[b];
+        taken += check_flat(line, size);
+      }
+      line[i] = lines[l][i];
+    }
+    free(line);
+  }
+  assert_true(taken > 500);
+}
+
 /* ---- csv ------------------------------------------------------------------------------------ */
 
 static void test_csv(void **state)
@@ -385,6 +452,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(test_sgml_large, standard),
     cmocka_unit_test_setup(test_jsonl, standard),
     cmocka_unit_test_setup(test_jsonl_damage, standard),
+    cmocka_unit_test_setup(test_flat_json, standard),
     cmocka_unit_test_setup(test_csv, standard),
     cmocka_unit_test_setup(test_csv_damage, standard),
     cmocka_unit_test_setup(test_text, standard),

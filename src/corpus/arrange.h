@@ -15,11 +15,12 @@ mt_status mt_arrange_positions(const mt_comm *comm, const mt_collection *collect
 
 /**
  * Sends each document to the rank that owns its position. Collective.
- * vocabulary  terms outside of it are dropped
- * built       survey is filled in; counts, period_of, ids, titles, first, n_stored,
- *             n_counted, n_empty and the periods' n_stored are set
+ * collection  closed on the way, so that its rows need not be held with what they become
+ * built       survey and vocabulary are filled in (other terms are dropped); counts,
+ *             period_of, ids, titles, first, n_stored, n_counted, n_empty and the
+ *             periods' n_stored are set
  */
-mt_status mt_arrange_rows(const mt_comm *comm, const mt_collection *collection,
+mt_status mt_arrange_rows(const mt_comm *comm, mt_collection *collection,
                           const int64_t *positions, mt_built *built);
 
 #endif

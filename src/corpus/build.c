@@ -14,10 +14,7 @@ void mt_survey_destroy(mt_survey *survey)
 
 void mt_built_destroy(mt_built *built)
 {
-  for (int64_t i = 0; i < built->counts.n_documents; i++) {
-    if (built->ids != NULL) free(built->ids[i]);
-    if (built->titles != NULL) free(built->titles[i]);
-  }
+  free(built->texts);
   free(built->ids);
   free(built->titles);
   free(built->period_of);
@@ -204,19 +201,29 @@ static void add_document_hash(const mt_built *built, int64_t i, int64_t sums[2])
   sums[1] = (int64_t)((uint64_t)sums[1] + mt_hash_key(print.hex + 16, 16));
 }
 
+/* Where each term ends when they stand one after the other, then their bytes. */
+static void add_terms_hash(const mt_terms *terms, mt_hash *hash)
+{
+  int64_t end = 0;
+  mt_hash_i64(hash, terms->n);
+  for (int64_t t = 0; t < terms->n; t++) mt_hash_i64(hash, end += terms->list[t].size);
+  for (int64_t t = 0; t < terms->n; t++) {
+    size_t size;
+    const char *bytes = mt_term(terms, t, &size);
+    mt_hash_bytes(hash, bytes, size);
+  }
+}
+
 static mt_status hash_content(const mt_comm *comm, mt_built *built)
 {
   mt_status status = MT_OK;
   int64_t sums[2] = {0, 0};
-  const mt_terms *terms = &built->vocabulary.terms;
   for (int64_t i = 0; i < built->counts.n_documents; i++)
     add_document_hash(built, i, sums);
   MT_TRY(mt_sum_i64(comm, 2, sums));
   mt_hash *hash = mt_hash_begin();
   mt_hash_i64(hash, built->survey.n_documents);
-  mt_hash_i64(hash, terms->n);
-  mt_hash_bytes(hash, terms->ends, (size_t)terms->n * sizeof *terms->ends);
-  mt_hash_bytes(hash, terms->bytes, (size_t)terms->ends[terms->n - 1]);
+  add_terms_hash(&built->vocabulary.terms, hash);
   for (int64_t p = 0; p < built->survey.n_periods; p++) {
     mt_hash_text(hash, built->survey.periods[p].name);
     mt_hash_i64(hash, built->survey.periods[p].n_documents);
@@ -254,7 +261,7 @@ mt_status mt_corpus_build(const mt_comm *comm, const mt_corpus_options *options,
   MT_TRY(read_all(comm, options, false, piece_bytes, &collection, &members,
                   &built.survey));
   MT_TRY(mt_vocabulary_build(comm, options, built.survey.n_documents, &collection.terms,
-                             collection.df, collection.tf, &built.vocabulary));
+                             &built.vocabulary));
   MT_TRY(mt_agree(comm, place_members(&members, &place)));
   MT_TRY(mt_arrange_positions(comm, &collection, place, &positions));
   MT_TRY(mt_arrange_rows(comm, &collection, positions, &built));

@@ -35,7 +35,8 @@ typedef struct mt_built {
   int64_t first;      /* this rank's documents: [first, first + counts.n_documents), */
   mt_counts counts;   /*   by period, then in input order, as mt_part_first */
   int32_t *period_of; /* (counts.n_documents) in survey.periods; owned */
-  char **ids, **titles; /* (counts.n_documents) UTF-8 without '\0'; owned */
+  char **ids, **titles; /* (counts.n_documents) UTF-8 without '\0', in texts; owned */
+  char *texts;          /* owned */
 } mt_built;
 void mt_built_destroy(mt_built *built);
 

@@ -74,36 +74,44 @@ done:
 
 /* ---- documents ------------------------------------------------------------------------------- */
 
-static mt_status add_term(mt_collection *c, int64_t number)
+static mt_status count_token(mt_collection *c, const mt_waiting *token)
 {
   mt_status status = MT_OK;
-  MT_GROW(c->df, c->df_capacity, number + 1);
-  MT_GROW(c->tf, c->tf_capacity, number + 1);
-  MT_GROW(c->last, c->last_capacity, number + 1);
-  MT_GROW(c->where, c->where_capacity, number + 1);
-  c->df[number] = c->tf[number] = 0;
-  c->last[number] = -1;
-done:
-  return status;
-}
-
-static mt_status on_token(void *context, const char *bytes, size_t size)
-{
-  mt_status status = MT_OK;
-  mt_collection *c = context;
-  int64_t before = c->terms.n, number;
-  MT_TRY(mt_terms_add(&c->terms, bytes, size, &number));
-  if (number == before) MT_TRY(add_term(c, number));
-  c->tf[number]++;
-  if (c->last[number] == c->n_documents) {
-    c->entries[c->where[number]].count++;
+  int64_t number;
+  MT_TRY(
+      mt_terms_add_hashed(&c->terms, token->hash, token->bytes, token->size, &number));
+  mt_term_record *term = &c->terms.list[number];
+  if (term->mark > 0) {
+    c->entries[term->mark - 1].count++;
     return MT_OK;
   }
   MT_GROW(c->entries, c->entries_capacity, c->n_entries + 1);
   c->entries[c->n_entries] = (mt_entry){(int32_t)number, 1};
-  c->last[number] = c->n_documents;
-  c->where[number] = c->n_entries++;
-  c->df[number]++;
+  term->mark = ++c->n_entries;
+done:
+  return status;
+}
+
+/* Tokens wait in a ring: half way round a term's record is asked for, at the end counted. */
+static mt_status on_token(void *context, const char *bytes, size_t size)
+{
+  mt_collection *c = context;
+  mt_waiting *token = &c->waiting[c->n_tokens % MT_WAITING];
+  mt_status status = MT_OK;
+  if (c->n_tokens >= MT_WAITING) status = count_token(c, token);
+  *token = (mt_waiting){bytes, size, mt_terms_hash(&c->terms, bytes, size)};
+  if (c->n_tokens >= MT_WAITING / 2)
+    mt_terms_expect(&c->terms,
+                    c->waiting[(c->n_tokens - MT_WAITING / 2) % MT_WAITING].hash);
+  c->n_tokens++;
+  return status;
+}
+
+static mt_status count_waiting(mt_collection *c)
+{
+  mt_status status = MT_OK;
+  int64_t t = c->n_tokens > MT_WAITING ? c->n_tokens - MT_WAITING : 0;
+  for (; t < c->n_tokens; t++) MT_TRY(count_token(c, &c->waiting[t % MT_WAITING]));
 done:
   return status;
 }
@@ -111,11 +119,29 @@ done:
 static mt_status add_text(mt_collection *c, mt_span text, int64_t *size_out)
 {
   mt_status status = MT_OK;
-  MT_TRY(mt_buffer_add(&c->texts, text.at != NULL ? text.at : "", text.size));
-  char *copy = c->texts.bytes + c->texts.size - text.size;
+  MT_TRY(mt_buffer_add(&c->rows, text.at != NULL ? text.at : "", text.size));
+  char *copy = c->rows.bytes + c->rows.size - text.size;
   for (size_t i = 0; i < text.size; i++)
     if (copy[i] == '\0') copy[i] = ' ';
   *size_out = (int64_t)text.size;
+done:
+  return status;
+}
+
+/* The entries of the document in hand, to its row and to what is known of their terms. */
+static mt_status add_entries(mt_collection *c)
+{
+  mt_status status = MT_OK;
+  MT_TRY(mt_buffer_reserve(&c->rows, (size_t)c->n_entries * MT_ENTRY_MOST));
+  char *to = c->rows.bytes + c->rows.size;
+  for (int64_t e = 0; e < c->n_entries; e++) {
+    mt_term_record *term = &c->terms.list[c->entries[e].term];
+    term->mark = 0;
+    term->df++;
+    term->tf += c->entries[e].count;
+    to = mt_entry_put(to, c->entries[e]);
+  }
+  c->rows.size = to - c->rows.bytes;
 done:
   return status;
 }
@@ -126,13 +152,15 @@ static mt_status add_document(mt_collection *c, int64_t period, const mt_record 
   MT_GROW(c->documents, c->documents_capacity, c->n_documents + 1);
   mt_document *document = &c->documents[c->n_documents];
   *document = (mt_document){.period = period, .member = c->member, .piece = c->piece};
-  document->text = c->texts.size;
-  document->first_entry = c->n_entries;
+  document->row = c->rows.size;
   MT_TRY(add_text(c, record->id, &document->id_size));
   MT_TRY(add_text(c, record->title, &document->title_size));
+  c->n_tokens = c->n_entries = 0;
   MT_TRY(mt_tokenize(record->text.at, record->text.size, c->options->lowercase,
                      &c->scratch, on_token, c));
-  document->n_entries = c->n_entries - document->first_entry;
+  MT_TRY(count_waiting(c));
+  document->n_entries = c->n_entries;
+  MT_TRY(add_entries(c));
   c->n_documents++;
 done:
   return status;
@@ -253,13 +281,9 @@ void mt_collection_close(mt_collection *c)
   free(c->wanted);
   free(c->documents);
   free(c->entries);
-  free(c->df);
-  free(c->tf);
-  free(c->last);
-  free(c->where);
   free(c->tallies);
   mt_terms_destroy(&c->terms);
-  mt_buffer_destroy(&c->texts);
+  mt_buffer_destroy(&c->rows);
   mt_buffer_destroy(&c->scratch);
   memset(c, 0, sizeof *c);
 }

@@ -1,4 +1,5 @@
 #include "corpus/decode.h"
+#include "corpus/flat_json.h"
 #include "corpus/readers.h"
 
 #include <jansson.h>
@@ -11,6 +12,7 @@ typedef struct jsonl_reader {
   void *context;
   mt_decoder decoder;
   mt_buffer id, date; /* numbers written out */
+  mt_buffer texts;    /* of a flat line */
 } jsonl_reader;
 
 /* A line's object. Integers beyond 64 bits are no error of the line: they are read as
@@ -60,7 +62,17 @@ static mt_status damaged(jsonl_reader *reader, mt_skip skip, size_t at,
                           skip, at, at, what, detail);
 }
 
-static mt_status give(jsonl_reader *reader, size_t at, const json_t *object)
+static mt_status give(jsonl_reader *reader, mt_record *record)
+{
+  mt_status status = MT_OK;
+  if (record->id.at == NULL || record->id.size == 0)
+    MT_TRY(mt_piece_id(reader->piece, record->offset, &reader->id, &record->id));
+  MT_TRY(reader->sink(reader->context, record));
+done:
+  return status;
+}
+
+static mt_status give_object(jsonl_reader *reader, size_t at, const json_t *object)
 {
   mt_status status = MT_OK;
   const mt_corpus_options *options = reader->options;
@@ -81,18 +93,38 @@ static mt_status give(jsonl_reader *reader, size_t at, const json_t *object)
       return damaged(reader, MT_SKIP_DAMAGED, at, "the field \"%s\" is not a text",
                      fields[f].name);
   }
-  if (record.id.at == NULL || record.id.size == 0)
-    MT_TRY(mt_piece_id(reader->piece, record.offset, &reader->id, &record.id));
-  MT_TRY(reader->sink(reader->context, &record));
+  MT_TRY(give(reader, &record));
 done:
+  return status;
+}
+
+/* By jansson: it knows all of JSON, and what is wrong. */
+static mt_status read_object(jsonl_reader *reader, size_t at, mt_span line)
+{
+  json_error_t error;
+  json_t *object = parse(line, &error);
+  mt_status status;
+  if (object == NULL)
+    status =
+        damaged(reader, MT_SKIP_DAMAGED, at, "a line that is not JSON: %s", error.text);
+  else if (!json_is_object(object))
+    status =
+        damaged(reader, MT_SKIP_DAMAGED, at, "a line that is not a JSON object%s", "");
+  else
+    status = give_object(reader, at, object);
+  if (object != NULL) json_decref(object);
   return status;
 }
 
 static mt_status read_line(jsonl_reader *reader, size_t at, size_t size)
 {
   mt_status status = MT_OK;
-  json_t *object = NULL;
-  json_error_t error;
+  const mt_corpus_options *options = reader->options;
+  mt_record record = {.offset = reader->piece->offset + (int64_t)at};
+  const mt_json_field fields[] = {{options->id_field, true, &record.id},
+                                  {options->date_field, true, &record.date},
+                                  {options->title_field, false, &record.title},
+                                  {options->text_field, false, &record.text}};
   mt_span line = {reader->piece->bytes + at, size};
   bool valid;
 
@@ -102,17 +134,12 @@ static mt_status read_line(jsonl_reader *reader, size_t at, size_t size)
     return damaged(reader, MT_SKIP_ENCODING, at,
                    "a line that is not %s text (corpus.encoding names another)",
                    reader->decoder.name);
-  object = parse(line, &error);
-  if (object == NULL)
-    status =
-        damaged(reader, MT_SKIP_DAMAGED, at, "a line that is not JSON: %s", error.text);
-  else if (!json_is_object(object))
-    status =
-        damaged(reader, MT_SKIP_DAMAGED, at, "a line that is not a JSON object%s", "");
+  MT_TRY(mt_buffer_reserve(&reader->texts, line.size));
+  if (mt_json_flat(line, 4, fields, &reader->texts))
+    MT_TRY(give(reader, &record));
   else
-    status = give(reader, at, object);
+    MT_TRY(read_object(reader, at, line));
 done:
-  if (object != NULL) json_decref(object);
   return status;
 }
 
@@ -137,6 +164,7 @@ mt_status mt_reader_jsonl(const mt_piece *piece, const mt_corpus_options *option
 done:
   mt_buffer_destroy(&reader.id);
   mt_buffer_destroy(&reader.date);
+  mt_buffer_destroy(&reader.texts);
   mt_decoder_close(&reader.decoder);
   return status;
 }

@@ -109,7 +109,7 @@ static inline mt_status end_token(tokenizer *t)
   mt_status status = MT_OK;
   if (t->characters >= 2)
     status = t->sink(t->context, (const char *)t->token, (size_t)(t->to - t->token));
-  t->to = t->token;
+  t->token = t->to;
   t->characters = 0;
   return status;
 }

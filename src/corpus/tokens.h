@@ -8,7 +8,7 @@
 #include "corpus/buffer.h"
 #include <stdbool.h>
 
-/* A token in UTF-8, borrowed until the sink returns. */
+/* A token in UTF-8, which lies in the scratch until the next text is cut. */
 typedef mt_status (*mt_token_sink)(void *context, const char *bytes, size_t size);
 
 /**

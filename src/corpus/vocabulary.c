@@ -15,8 +15,6 @@ const char *mt_filter_name(mt_filter filter)
 void mt_vocabulary_destroy(mt_vocabulary *vocabulary)
 {
   mt_terms_destroy(&vocabulary->terms);
-  free(vocabulary->document_frequency);
-  free(vocabulary->term_frequency);
   memset(vocabulary, 0, sizeof *vocabulary);
 }
 
@@ -28,56 +26,36 @@ typedef struct term_head {
 
 static size_t packed_size(const mt_terms *terms, int64_t t)
 {
-  size_t size;
-  mt_term(terms, t, &size);
-  return sizeof(term_head) + size;
+  return sizeof(term_head) + (size_t)terms->list[t].size;
 }
 
-static char *pack(const mt_terms *terms, int64_t t, int64_t df, int64_t tf, char *to)
+static char *pack(const mt_terms *terms, int64_t t, char *to)
 {
   size_t size;
   const char *bytes = mt_term(terms, t, &size);
-  term_head head = {df, tf, (int64_t)size};
+  term_head head = {terms->list[t].df, terms->list[t].tf, (int64_t)size};
   memcpy(to, &head, sizeof head);
   memcpy(to + sizeof head, bytes, size);
   return to + sizeof head + size;
 }
 
-/* Terms with their frequencies, growing. */
-typedef struct counted_terms {
-  mt_terms terms;
-  int64_t *df, *tf, df_capacity, tf_capacity;
-} counted_terms;
-
-static void destroy_counted(counted_terms *counted)
+static mt_status add_counted(mt_terms *terms, const char *bytes, term_head head)
 {
-  mt_terms_destroy(&counted->terms);
-  free(counted->df);
-  free(counted->tf);
+  int64_t number;
+  mt_status status = mt_terms_add(terms, bytes, (size_t)head.size, &number);
+  if (status != MT_OK) return status;
+  terms->list[number].df += head.df;
+  terms->list[number].tf += head.tf;
+  return MT_OK;
 }
 
-static mt_status add_counted(counted_terms *counted, const char *bytes, size_t size,
-                             int64_t df, int64_t tf)
-{
-  mt_status status = MT_OK;
-  int64_t before = counted->terms.n, number;
-  MT_TRY(mt_terms_add(&counted->terms, bytes, size, &number));
-  MT_GROW(counted->df, counted->df_capacity, number + 1);
-  MT_GROW(counted->tf, counted->tf_capacity, number + 1);
-  if (number == before) counted->df[number] = counted->tf[number] = 0;
-  counted->df[number] += df;
-  counted->tf[number] += tf;
-done:
-  return status;
-}
-
-static mt_status unpack(const char *at, size_t size, counted_terms *out)
+static mt_status unpack(const char *at, size_t size, mt_terms *out)
 {
   mt_status status = MT_OK;
   for (const char *end = at + size; at < end;) {
     term_head head;
     memcpy(&head, at, sizeof head);
-    MT_TRY(add_counted(out, at + sizeof head, (size_t)head.size, head.df, head.tf));
+    MT_TRY(add_counted(out, at + sizeof head, head));
     at += sizeof head + (size_t)head.size;
   }
 done:
@@ -92,15 +70,14 @@ static int owner_of(uint64_t hash, int size)
   return (int)((hash >> 32) % (uint64_t)size);
 }
 
-static mt_status pack_for_owners(const mt_terms *local, const int64_t *df,
-                                 const int64_t *tf, int size, size_t *bytes,
+static mt_status pack_for_owners(const mt_terms *local, int size, size_t *bytes,
                                  char **send_out)
 {
   mt_status status = MT_OK;
   char *send = NULL, **at = NULL;
   size_t total = 0;
   for (int64_t t = 0; t < local->n; t++) {
-    bytes[owner_of(local->hashes[t], size)] += packed_size(local, t);
+    bytes[owner_of(local->list[t].hash, size)] += packed_size(local, t);
     total += packed_size(local, t);
   }
   MT_TRY(mt_memory_new((int64_t)total, 1, "terms to send", (void **)&send));
@@ -108,8 +85,8 @@ static mt_status pack_for_owners(const mt_terms *local, const int64_t *df,
   at[0] = send;
   for (int r = 0; r < size; r++) at[r + 1] = at[r] + bytes[r];
   for (int64_t t = 0; t < local->n; t++) {
-    int owner = owner_of(local->hashes[t], size);
-    at[owner] = pack(local, t, df[t], tf[t], at[owner]);
+    int owner = owner_of(local->list[t].hash, size);
+    at[owner] = pack(local, t, at[owner]);
   }
   *send_out = send;
   send = NULL;
@@ -120,7 +97,7 @@ done:
 }
 
 static mt_status count_owned(const mt_comm *comm, const mt_terms *local,
-                             const int64_t *df, const int64_t *tf, counted_terms *owned)
+                             mt_terms *owned)
 {
   mt_status status = MT_OK;
   size_t *send_bytes = NULL, *recv_bytes, total = 0;
@@ -129,7 +106,7 @@ static mt_status count_owned(const mt_comm *comm, const mt_terms *local,
   MT_TRY(mt_agree(comm, mt_memory_new(2 * (int64_t)comm->size, sizeof *send_bytes,
                                       "message sizes", (void **)&send_bytes)));
   recv_bytes = send_bytes + comm->size;
-  MT_TRY(mt_agree(comm, pack_for_owners(local, df, tf, comm->size, send_bytes, &send)));
+  MT_TRY(mt_agree(comm, pack_for_owners(local, comm->size, send_bytes, &send)));
   MT_TRY(mt_alltoall_sizes(comm, send_bytes, recv_bytes));
   for (int r = 0; r < comm->size; r++) total += recv_bytes[r];
   MT_TRY(mt_agree(comm, mt_memory_new((int64_t)total, 1, "terms", (void **)&recv)));
@@ -150,41 +127,41 @@ static double documents_of(mt_frequency frequency, int64_t n_documents)
 }
 
 /* What takes this term; MT_FILTERS: nothing so far. */
-static mt_filter filter_of(const counted_terms *owned, int64_t t,
-                           const mt_terms *stop_words, double least, double most)
+static mt_filter filter_of(const mt_terms *owned, int64_t t, const mt_terms *stop_words,
+                           double least, double most)
 {
   size_t size;
-  const char *bytes = mt_term(&owned->terms, t, &size);
+  const char *bytes = mt_term(owned, t, &size);
   if (mt_terms_find(stop_words, bytes, size) >= 0) return MT_FILTER_STOP_WORDS;
-  if ((double)owned->df[t] < least) return MT_FILTER_MIN_DF;
-  if ((double)owned->df[t] > most) return MT_FILTER_MAX_DF;
+  if ((double)owned->list[t].df < least) return MT_FILTER_MIN_DF;
+  if ((double)owned->list[t].df > most) return MT_FILTER_MAX_DF;
   return MT_FILTERS;
 }
 
 /* The terms that this rank owns and that stay, packed. */
 static mt_status filter(const mt_corpus_options *options, int64_t n_documents,
-                        const counted_terms *owned, const mt_terms *stop_words,
+                        const mt_terms *owned, const mt_terms *stop_words,
                         int64_t removed[MT_FILTERS], mt_buffer *out)
 {
   mt_status status = MT_OK;
   double least = documents_of(options->min_df, n_documents);
   double most = documents_of(options->max_df, n_documents);
-  for (int64_t t = 0; t < owned->terms.n; t++) {
+  for (int64_t t = 0; t < owned->n; t++) {
     mt_filter by = filter_of(owned, t, stop_words, least, most);
     if (by < MT_FILTERS) {
       removed[by]++;
       continue;
     }
-    size_t size = packed_size(&owned->terms, t);
+    size_t size = packed_size(owned, t);
     MT_TRY(mt_buffer_reserve(out, size));
-    pack(&owned->terms, t, owned->df[t], owned->tf[t], out->bytes + out->size);
+    pack(owned, t, out->bytes + out->size);
     out->size += (int64_t)size;
   }
 done:
   return status;
 }
 
-static mt_status gather(const mt_comm *comm, const mt_buffer *mine, counted_terms *all)
+static mt_status gather(const mt_comm *comm, const mt_buffer *mine, mt_terms *all)
 {
   mt_status status = MT_OK;
   size_t size = 0;
@@ -200,7 +177,7 @@ done:
 
 static int by_term(const void *a, const void *b, void *context)
 {
-  const mt_terms *terms = &((const counted_terms *)context)->terms;
+  const mt_terms *terms = context;
   size_t size_a, size_b;
   const char *bytes_a = mt_term(terms, *(const int64_t *)a, &size_a);
   const char *bytes_b = mt_term(terms, *(const int64_t *)b, &size_b);
@@ -210,16 +187,16 @@ static int by_term(const void *a, const void *b, void *context)
 
 static int by_frequency(const void *a, const void *b, void *context)
 {
-  const counted_terms *counted = context;
-  int64_t tf_a = counted->tf[*(const int64_t *)a],
-          tf_b = counted->tf[*(const int64_t *)b];
+  const mt_terms *terms = context;
+  int64_t tf_a = terms->list[*(const int64_t *)a].tf,
+          tf_b = terms->list[*(const int64_t *)b].tf;
   return tf_a != tf_b ? (tf_a < tf_b) - (tf_a > tf_b) : by_term(a, b, context);
 }
 
-static mt_status arrange(counted_terms *all, int64_t max_features, mt_vocabulary *out)
+static mt_status arrange(mt_terms *all, int64_t max_features, mt_vocabulary *out)
 {
   mt_status status = MT_OK;
-  int64_t n = all->terms.n, *order = NULL, number;
+  int64_t n = all->n, *order = NULL;
   MT_NEW(order, n);
   for (int64_t t = 0; t < n; t++) order[t] = t;
   if (max_features > 0 && n > max_features) {
@@ -228,14 +205,12 @@ static mt_status arrange(counted_terms *all, int64_t max_features, mt_vocabulary
     n = max_features;
   }
   qsort_r(order, (size_t)n, sizeof *order, by_term, all);
-  MT_NEW(out->document_frequency, n);
-  MT_NEW(out->term_frequency, n);
   for (int64_t t = 0; t < n; t++) {
+    const mt_term_record *term = &all->list[order[t]];
     size_t size;
-    const char *bytes = mt_term(&all->terms, order[t], &size);
-    MT_TRY(mt_terms_add(&out->terms, bytes, size, &number));
-    out->document_frequency[t] = all->df[order[t]];
-    out->term_frequency[t] = all->tf[order[t]];
+    const char *bytes = mt_term(all, order[t], &size);
+    MT_TRY(
+        add_counted(&out->terms, bytes, (term_head){term->df, term->tf, term->size}));
   }
 done:
   free(order);
@@ -257,30 +232,29 @@ static mt_status none_left(const mt_comm *comm, const mt_vocabulary *vocabulary)
 
 mt_status mt_vocabulary_build(const mt_comm *comm, const mt_corpus_options *options,
                               int64_t n_documents, const mt_terms *local,
-                              const int64_t *df, const int64_t *tf, mt_vocabulary *out)
+                              mt_vocabulary *out)
 {
   mt_status status = MT_OK;
-  counted_terms owned = {0}, all = {0};
-  mt_terms stop_words = {0};
+  mt_terms owned = {0}, all = {0}, stop_words = {0};
   mt_vocabulary vocabulary = {0};
   mt_buffer mine = {0};
 
   MT_TRY(mt_stop_words_load(comm, options, &stop_words));
-  MT_TRY(count_owned(comm, local, df, tf, &owned));
-  vocabulary.distinct = owned.terms.n;
+  MT_TRY(count_owned(comm, local, &owned));
+  vocabulary.distinct = owned.n;
   MT_TRY(mt_agree(comm, filter(options, n_documents, &owned, &stop_words,
                                vocabulary.removed, &mine)));
   MT_TRY(mt_sum_i64(comm, 1, &vocabulary.distinct));
   MT_TRY(mt_sum_i64(comm, MT_FILTERS, vocabulary.removed));
   MT_TRY(gather(comm, &mine, &all));
-  if (all.terms.n == 0) MT_TRY(none_left(comm, &vocabulary));
+  if (all.n == 0) MT_TRY(none_left(comm, &vocabulary));
   MT_TRY(mt_agree(comm, arrange(&all, options->max_features, &vocabulary)));
   *out = vocabulary;
   memset(&vocabulary, 0, sizeof vocabulary);
 done:
   mt_vocabulary_destroy(&vocabulary);
-  destroy_counted(&owned);
-  destroy_counted(&all);
+  mt_terms_destroy(&owned);
+  mt_terms_destroy(&all);
   mt_terms_destroy(&stop_words);
   mt_buffer_destroy(&mine);
   return status;

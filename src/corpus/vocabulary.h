@@ -16,9 +16,8 @@ typedef enum mt_filter {
 const char *mt_filter_name(mt_filter filter); /* "stop_words", ... */
 
 typedef struct mt_vocabulary {
-  mt_terms terms; /* ascending, by bytes = by code points */
-  int64_t *document_frequency, *term_frequency; /* (terms.n); owned */
-  int64_t distinct;                             /* terms before the filters */
+  mt_terms terms;   /* ascending, by bytes = by code points; with df and tf */
+  int64_t distinct; /* terms before the filters */
   int64_t removed[MT_FILTERS];
 } mt_vocabulary;
 void mt_vocabulary_destroy(mt_vocabulary *vocabulary);
@@ -28,13 +27,12 @@ void mt_vocabulary_destroy(mt_vocabulary *vocabulary);
  * stop words; min_df and max_df, where a share is that of n_documents and is not rounded;
  * max_features keeps the highest term frequencies, of equal ones the first in order.
  * n_documents  over all ranks
- * local        this rank's terms
- * df, tf       (local->n) this rank's documents that hold each; its occurrences
+ * local        this rank's terms, with df and tf in its documents
  * out          the same on all ranks; the caller destroys it
  * Errors       MT_ERR_INPUT: no term is left (the message says what each filter took)
  */
 mt_status mt_vocabulary_build(const mt_comm *comm, const mt_corpus_options *options,
                               int64_t n_documents, const mt_terms *local,
-                              const int64_t *df, const int64_t *tf, mt_vocabulary *out);
+                              mt_vocabulary *out);
 
 #endif

@@ -129,6 +129,26 @@ done:
   return status;
 }
 
+static mt_status write_frequencies(const mt_comm *comm, mt_file *file,
+                                   const mt_terms *terms)
+{
+  mt_status status = MT_OK;
+  part mine = part_of(comm, terms->n);
+  int64_t *df = NULL, *tf;
+  MT_TRY(mt_agree(
+      comm, mt_memory_new(2 * mine.count, sizeof *df, "frequencies", (void **)&df)));
+  tf = df + mine.count;
+  for (int64_t t = 0; t < mine.count; t++) {
+    df[t] = terms->list[mine.first + t].df;
+    tf[t] = terms->list[mine.first + t].tf;
+  }
+  MT_TRY(mt_store_write(comm, file, &df_set, mine.count, 0, df));
+  MT_TRY(mt_store_write(comm, file, &tf_set, mine.count, 0, tf));
+done:
+  free(df);
+  return status;
+}
+
 static mt_status write_counts(const mt_comm *comm, mt_file *file, const mt_built *built)
 {
   mt_status status = MT_OK;
@@ -175,15 +195,10 @@ mt_status mt_corpus_write(const mt_comm *comm, const char *path,
 {
   mt_status status = MT_OK;
   mt_file *file = NULL;
-  const mt_vocabulary *vocabulary = &built->vocabulary;
-  part terms = part_of(comm, vocabulary->terms.n);
 
   MT_TRY(mt_store_create(comm, path, &built->content, &file));
   MT_TRY(write_texts(comm, file, built));
-  MT_TRY(mt_store_write(comm, file, &df_set, terms.count, 0,
-                        vocabulary->document_frequency + terms.first));
-  MT_TRY(mt_store_write(comm, file, &tf_set, terms.count, 0,
-                        vocabulary->term_frequency + terms.first));
+  MT_TRY(write_frequencies(comm, file, &built->vocabulary.terms));
   MT_TRY(mt_store_write(comm, file, &period_set, built->counts.n_documents, 0,
                         built->period_of));
   MT_TRY(write_counts(comm, file, built));
