@@ -40,7 +40,8 @@ knn_SRC = src/knn/reference.c src/knn/nn_descent.c src/knn/choose.c src/knn/stag
 
 umap_SRC = src/umap/stage.c src/umap/layout.c src/umap/graph.c src/umap/fit_ab.c \
 	src/umap/start.c src/umap/spectral.c src/umap/small_parts.c src/umap/places.c src/umap/pca.c src/umap/eigen.c \
-	src/umap/move.c src/umap/reference.c
+	src/umap/move.c src/umap/kernel.c src/umap/kernel_avx512.c src/umap/kernel_avx2.c \
+	src/umap/reference.c
 
 hdbscan_SRC = src/hdbscan/hdbscan.c src/hdbscan/spanning_tree_ref.c src/hdbscan/distinct.c \
 	src/hdbscan/linkage.c src/hdbscan/condense.c src/hdbscan/select.c src/hdbscan/share.c src/hdbscan/stage.c
@@ -187,6 +188,8 @@ $(BUILD)/src/lda/%.o: override CFLAGS += -ffp-contract=off -Wno-psabi
 
 # gcc reads in the sources which instructions it may use, clang here
 ifneq ($(findstring clang,$(OMPI_CC)),)
+$(BUILD)/src/umap/kernel_avx2.o: override CFLAGS += -mavx2
+$(BUILD)/src/umap/kernel_avx512.o: override CFLAGS += -mavx2 -mavx512f -mavx512dq -mavx512vl -mavx512bw
 $(BUILD)/src/lda/kernel_avx2.o: override CFLAGS += -mavx2 -mfma
 $(BUILD)/src/lda/kernel_avx512.o: override CFLAGS += -mavx2 -mfma -mavx512f -mavx512dq -mavx512vl -mavx512bw
 endif

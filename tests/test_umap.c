@@ -11,6 +11,7 @@
 #include "store/store.h"
 #include "umap/eigen.h"
 #include "umap/formulas.h"
+#include "umap/kernel.h"
 #include "umap/start.h"
 #include "umap/umap.h"
 
@@ -487,6 +488,94 @@ static void test_epochs(void **state)
     points_free(&p);
     free(weights);
   }
+}
+
+/* Edges of points that have 0 to 12 in a turn, the last one hundreds: what the moves of a
+ * point hang on, in any combination. */
+static mt_turns make_turns(int64_t points)
+{
+  mt_turns edges = {.points = points};
+  int64_t most = MT_UMAP_TURNS * points * 12 + MT_UMAP_TURNS * 300, at = 0;
+  edges.first = calloc((size_t)(MT_UMAP_TURNS * points + 1), sizeof *edges.first);
+  edges.others = calloc((size_t)(most + MT_UMAP_SPARE), sizeof *edges.others);
+  edges.shares = calloc((size_t)(most + MT_UMAP_SPARE), sizeof *edges.shares);
+  for (int64_t row = 0; row < MT_UMAP_TURNS * points; row++) {
+    int64_t degree = row % points == points - 1 ? 300 : (row * 7919 + row / 13) % 13;
+    for (int64_t e = 0; e < degree; e++, at++) {
+      edges.others[at] = (at * 48271 + row) % points;
+      edges.shares[at] = (float)(1 + at * 31 % 16) / 16.0f;
+    }
+    edges.first[row + 1] = at;
+  }
+  return edges;
+}
+
+/* All over a square; every 5th on another, others so near or far that powers are none of a
+ * normal float. */
+static float *make_places(int64_t points)
+{
+  float *places = calloc((size_t)points, 2 * sizeof *places);
+  for (int64_t i = 0; i < points; i++)
+    for (int64_t c = 0; c < 2; c++) {
+      double place = 10.0 * noise(2 * i + c);
+      if (i % 5 == 0) place = (double)(i % 3);
+      if (i % 11 == 0) place = ldexp(place, -70);
+      if (i % 97 == 0) place = ldexp(place, 80);
+      places[2 * i + c] = (float)place;
+    }
+  return places;
+}
+
+static float *move_by(const char *kernel, mt_moment now)
+{
+  const mt_umap_kernel *with = mt_umap_kernel_find(kernel, now.n, now.dims);
+  int64_t points = now.edges.points;
+  mt_umap_room *room = NULL;
+  if (with == NULL) return NULL; /* not on this processor */
+  float *next = calloc((size_t)points, 2 * sizeof *next);
+  assert_int_equal(mt_umap_room_new(&now.edges, now.dims, &room), MT_OK);
+  for (int64_t i = 0; i < points; i += MT_UMAP_CHUNK)
+    with->move(&now, room, i, points - i < MT_UMAP_CHUNK ? points - i : MT_UMAP_CHUNK,
+               next);
+  mt_umap_room_free(room);
+  return next;
+}
+
+/* A point in each lane goes where it goes alone, to the bit. */
+static void test_kernels(void **state)
+{
+  (void)state;
+  const char *const names[] = {"avx512", "avx2"};
+  int64_t points = MT_UMAP_CHUNK + 1003;
+  mt_turns edges = make_turns(points);
+  float *places = make_places(points);
+  for (int at = 0; at < 12; at++) {
+    mt_moment now = {.n = points,
+                     .dims = 2,
+                     .edges = edges,
+                     .positions = places,
+                     .epoch = at % 6,
+                     .turn = at % MT_UMAP_TURNS,
+                     .a = 1.577f,
+                     .b = at == 11 ? 9.0f : 0.8951f,
+                     .strength = 1.0f,
+                     .alpha = 0.7f,
+                     .negatives = at % 5,
+                     .seed = 42};
+    float *expected = move_by("portable", now);
+    for (int k = 0; k < 2; k++) {
+      float *found = move_by(names[k], now);
+      if (found == NULL) continue;
+      assert_memory_equal(found, expected, (size_t)points * 2 * sizeof *found);
+      free(found);
+    }
+    free(expected);
+  }
+  assert_null(mt_umap_kernel_find("avx2", points, 3));
+  free(edges.first);
+  free(edges.others);
+  free(edges.shares);
+  free(places);
 }
 
 /* ---- eigenvectors -------------------------------------------------------------------- */
@@ -966,29 +1055,18 @@ static void test_stop(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_elementary),
-    cmocka_unit_test(test_curve),
-    cmocka_unit_test(test_graph_fixture),
-    cmocka_unit_test(test_quality),
-    cmocka_unit_test(test_graph),
-    cmocka_unit_test(test_bad_neighbors),
-    cmocka_unit_test(test_prune),
-    cmocka_unit_test(test_components),
-    cmocka_unit_test(test_epochs),
-    cmocka_unit_test(test_eigen),
-    cmocka_unit_test(test_eigen_parts),
-    cmocka_unit_test(test_spectral),
-    cmocka_unit_test(test_pca),
-    cmocka_unit_test(test_same_bits),
-    cmocka_unit_test(test_steps),
-    cmocka_unit_test(test_few_points),
-    cmocka_unit_test(test_identical_rows),
-    cmocka_unit_test(test_duplicates),
-    cmocka_unit_test(test_pairs),
-    cmocka_unit_test(test_disconnected),
-    cmocka_unit_test(test_unequal_parts),
-    cmocka_unit_test(test_hub),
-    cmocka_unit_test(test_stage),
+    cmocka_unit_test(test_elementary),    cmocka_unit_test(test_curve),
+    cmocka_unit_test(test_graph_fixture), cmocka_unit_test(test_quality),
+    cmocka_unit_test(test_graph),         cmocka_unit_test(test_bad_neighbors),
+    cmocka_unit_test(test_prune),         cmocka_unit_test(test_components),
+    cmocka_unit_test(test_epochs),        cmocka_unit_test(test_kernels),
+    cmocka_unit_test(test_eigen),         cmocka_unit_test(test_eigen_parts),
+    cmocka_unit_test(test_spectral),      cmocka_unit_test(test_pca),
+    cmocka_unit_test(test_same_bits),     cmocka_unit_test(test_steps),
+    cmocka_unit_test(test_few_points),    cmocka_unit_test(test_identical_rows),
+    cmocka_unit_test(test_duplicates),    cmocka_unit_test(test_pairs),
+    cmocka_unit_test(test_disconnected),  cmocka_unit_test(test_unequal_parts),
+    cmocka_unit_test(test_hub),           cmocka_unit_test(test_stage),
     cmocka_unit_test(test_stop),
 };
 

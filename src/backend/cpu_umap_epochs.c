@@ -1,12 +1,12 @@
-/* Each rank moves its own points (umap/move.h); all positions are gathered after each turn
- * (a quarter of an epoch, mt_umap_turn): a place is never written while another point reads
- * it. */
+/* Each rank moves its own points (umap/kernel.h); all positions are gathered after each turn
+ * (a quarter of an epoch, mt_umap_turn): a turn reads one copy of them and writes the other. */
 #include "backend/backend.h"
 #include "base/memory.h"
 #include "base/progress.h"
-#include "umap/move.h"
+#include "umap/kernel.h"
 #include "umap/umap.h"
 
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,8 +25,8 @@ static mt_status turns_create(const mt_graph *graph, float heaviest, mt_turns *t
   int64_t at = 0, row = 0;
   turns->points = graph->local;
   MT_NEW(turns->first, graph->local * MT_UMAP_TURNS + 1);
-  MT_NEW(turns->others, graph->indptr[graph->local]);
-  MT_NEW(turns->shares, graph->indptr[graph->local]);
+  MT_NEW(turns->others, graph->indptr[graph->local] + MT_UMAP_SPARE);
+  MT_NEW(turns->shares, graph->indptr[graph->local] + MT_UMAP_SPARE);
   for (int turn = 0; turn < MT_UMAP_TURNS; turn++)
     for (int64_t i = 0; i < graph->local; i++) {
       for (int64_t e = graph->indptr[i]; e < graph->indptr[i + 1]; e++) {
@@ -40,38 +40,72 @@ done:
   return status;
 }
 
-/* next, from: (points, dims); next: where this rank's points go. */
-static void run_turn(const mt_moment *now, float *from, float *next)
+/* What a rank's threads move its points with. */
+typedef struct {
+  mt_moment now;
+  const mt_umap_kernel *kernel;
+  int threads;
+  mt_umap_room **rooms; /* (threads) */
+  float *places, *next; /* (n, dims) of this turn, of the next one */
+} mt_epochs;
+
+static void epochs_destroy(mt_epochs *e)
 {
-  const float *own = now->positions + now->first * now->dims;
-  int64_t dims = now->dims, points = now->edges.points;
-  memcpy(next, own, (size_t)(points * dims) * sizeof *next);
-#pragma omp parallel for schedule(dynamic, 64)
-  for (int64_t i = 0; i < points; i++) {
-    if (dims == 2) /* known when compiling: faster */
-      mt_umap_move_point(now, 2, i, from + i * 2, next + i * 2);
-    else
-      mt_umap_move_point(now, dims, i, from + i * dims, next + i * dims);
+  turns_destroy(&e->now.edges);
+  for (int t = 0; e->rooms != NULL && t < e->threads; t++)
+    mt_umap_room_free(e->rooms[t]);
+  free(e->rooms);
+  free(e->places);
+  free(e->next);
+}
+
+static mt_status epochs_create(const mt_graph *graph, float heaviest, mt_epochs *e)
+{
+  mt_status status = MT_OK;
+  e->kernel = mt_umap_kernel_find(NULL, e->now.n, e->now.dims);
+  e->threads = omp_get_max_threads();
+  MT_TRY(turns_create(graph, heaviest, &e->now.edges));
+  MT_NEW(e->places, graph->n * e->now.dims);
+  MT_NEW(e->next, graph->n * e->now.dims);
+  MT_NEW(e->rooms, e->threads);
+  for (int t = 0; t < e->threads; t++)
+    MT_TRY(mt_umap_room_new(&e->now.edges, e->now.dims, &e->rooms[t]));
+done:
+  return status;
+}
+
+/* This rank's points, then all: places are the turn's again. */
+static mt_status run_turn(const mt_comm *comm, mt_epochs *e)
+{
+  mt_status status = MT_OK;
+  int64_t points = e->now.edges.points, dims = e->now.dims;
+  float *own = e->next + e->now.first * dims, *places = e->places;
+  e->now.positions = e->places;
+#pragma omp parallel for schedule(dynamic) num_threads(e->threads)
+  for (int64_t i = 0; i < points; i += MT_UMAP_CHUNK) {
+    int64_t count = points - i < MT_UMAP_CHUNK ? points - i : MT_UMAP_CHUNK;
+    e->kernel->move(&e->now, e->rooms[omp_get_thread_num()], i, count, own);
   }
+  MT_TRY(mt_allgather_rows(comm, e->now.n, (size_t)dims * sizeof *own, e->next));
+  e->places = e->next;
+  e->next = places;
+done:
+  return status;
 }
 
 static mt_status run_epochs(const mt_comm *comm, const mt_umap_options *options,
-                            int64_t n_epochs, mt_moment *now, float *next,
-                            float *positions)
+                            int64_t n_epochs, mt_epochs *e)
 {
   mt_status status = MT_OK;
-  size_t row_bytes = (size_t)now->dims * sizeof *next;
-  int64_t points = now->edges.points;
-  float *own = positions + now->first * now->dims;
-  for (now->epoch = 0; now->epoch < n_epochs; now->epoch++) {
-    MT_TRY(now->epoch % STOP_EVERY == 0 && mt_stop_agreed(comm) ? MT_STOPPED : MT_OK);
-    now->alpha = mt_umap_alpha(options->learning_rate, now->epoch, n_epochs);
-    for (now->turn = 0; now->turn < MT_UMAP_TURNS; now->turn++) {
-      run_turn(now, next + points * now->dims, next);
-      memcpy(own, next, (size_t)points * row_bytes);
-      MT_TRY(mt_allgather_rows(comm, now->n, row_bytes, positions));
+  for (int64_t epoch = 0; epoch < n_epochs; epoch++) {
+    MT_TRY(epoch % STOP_EVERY == 0 && mt_stop_agreed(comm) ? MT_STOPPED : MT_OK);
+    e->now.epoch = epoch;
+    e->now.alpha = mt_umap_alpha(options->learning_rate, epoch, n_epochs);
+    for (int turn = 0; turn < MT_UMAP_TURNS; turn++) {
+      e->now.turn = turn;
+      MT_TRY(run_turn(comm, e));
     }
-    mt_progress_update(now->epoch + 1);
+    mt_progress_update(epoch + 1);
   }
 done:
   return status;
@@ -83,21 +117,19 @@ mt_status mt_cpu_umap_epochs(mt_backend *be, const mt_comm *comm,
 {
   mt_status status = MT_OK;
   int64_t n_epochs = mt_umap_n_epochs(options, graph->n);
-  mt_moment now = mt_umap_first_moment(options, graph->n, graph->first);
-  float *next = NULL, heaviest = 0.0f;
+  mt_epochs e = {.now = mt_umap_first_moment(options, graph->n, graph->first)};
+  size_t bytes = (size_t)(graph->n * options->n_components) * sizeof *positions;
+  float heaviest = 0.0f;
   (void)be;
 
-  now.positions = positions;
   MT_TRY(mt_graph_heaviest(comm, graph, &heaviest));
-  MT_TRY(mt_agree(comm, turns_create(graph, heaviest, &now.edges)));
-  MT_TRY(
-      mt_agree(comm, mt_memory_new(2 * graph->local * now.dims, sizeof *next,
-                                   "new positions and room to work", (void **)&next)));
+  MT_TRY(mt_agree(comm, epochs_create(graph, heaviest, &e)));
+  memcpy(e.places, positions, bytes);
   mt_progress_begin(comm->rank, "umap", n_epochs);
-  status = run_epochs(comm, options, n_epochs, &now, next, positions);
+  status = run_epochs(comm, options, n_epochs, &e);
   mt_progress_end();
+  memcpy(positions, e.places, bytes);
 done:
-  turns_destroy(&now.edges);
-  free(next);
+  epochs_destroy(&e);
   return status;
 }
