@@ -322,14 +322,29 @@ fuzz:
 	@+OMPI_CC=clang $(MAKE) --no-print-directory $(FUZZED) fuzzers || exit; \
 	tests/fuzz/run build-fuzz $(FUZZ_SECONDS) $(FUZZERS)
 
-# ---- measuring: tools/bench/NAME.c ------------------------------------------------------
-BENCH_RANKS = 1
+# ---- measuring -------------------------------------------------------------------------
+# every stage on CPUs beside the peers and the limits: make bench BENCH="knn umap", and
+# BENCH_OPTIONS="--help"; BENCH_VENV: where the peers are, or go (tools/bench/requirements.txt)
+PYTHON = python3
+BENCH =
+BENCH_OPTIONS =
+BENCH_VENV = $(BUILD)/bench/venv
+BENCH_PROGRAMS = $(patsubst %,$(BUILD)/bench/%,bench_data bench_limits bench_lda bench_knn \
+	bench_umap bench_hdbscan bench_layout)
+bench: bench-programs $(BENCH_VENV)/pinned
+	@$(PYTHON) tools/bench/bench --build $(BUILD) --python $(BENCH_VENV)/bin/python \
+	  $(BENCH_OPTIONS) $(BENCH)
+bench-programs: $(BENCH_PROGRAMS) $(BUILD)/metatopics $(BUILD)/newswire
+
+$(BENCH_VENV)/pinned: tools/bench/requirements.txt
+	@if [ -e $@ ] && cmp -s $< $@; then touch $@; else \
+	  $(PYTHON) -m venv $(BENCH_VENV) && \
+	  $(BENCH_VENV)/bin/python -m pip install --quiet -r $< && cp $< $@; fi
+
+$(BUILD)/bench/bench_layout: $(BUILD)/tools/bench/gpu_trust.o
 $(BUILD)/bench/%: $(BUILD)/tools/bench/%.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(LINK) -o $@ $(filter-out $(LIB),$^) $(WHOLE_LIB) $(LIBS)
-
-bench-hdbscan: $(BUILD)/bench/bench_hdbscan
-	mpirun -n $(BENCH_RANKS) $<
 
 # the stages on GPUs, one process each: all that are visible; for the emulator too
 bench_gpu_SRC = tools/bench/bench_gpu.cu tools/bench/gpu_measure.cu tools/bench/gpu_limits.cu \
@@ -353,54 +368,10 @@ STAGE = knn
 profile-gpu: $(if $(filter yes,$(CUDA_FOUND)),$(BENCH_GPU))
 	$(NEEDS_CUDA)@tools/bench/profile_gpu $(BENCH_GPU) $(STAGE)
 
-# exact neighbours beside sgemm and, where PYTHON has it, scikit-learn; files in BENCH_ROWS
-PYTHON = python3
-KNN_ROWS = 5000
-KNN_COLUMNS = 13713
-KNN_METRIC = cosine
-BENCH_ROWS = $(BUILD)/bench/rows
-bench-knn: $(BUILD)/bench/bench_knn
-	$< $(KNN_ROWS) $(KNN_COLUMNS) 14 $(KNN_METRIC) $(BENCH_ROWS)
-	@if $(PYTHON) -c "import sklearn" 2>/dev/null; then \
-	  $(PYTHON) tools/bench/knn.py $(BENCH_ROWS) $(KNN_ROWS) $(KNN_COLUMNS) 14 $(KNN_METRIC); \
-	else echo "  scikit-learn  not there (PYTHON=$(PYTHON))"; fi; \
-	rm -f $(BENCH_ROWS) $(BENCH_ROWS).indices
-
-# approximate neighbours beside the exact ones and, where PYTHON has it, pynndescent's
-NN_ROWS = 20000
-NN_COLUMNS = 2000
-bench-nn-descent: $(BUILD)/bench/bench_nn_descent
-	@for kind in planted groups loose; do \
-	  $< $$kind $(NN_ROWS) $(NN_COLUMNS) 14 $(KNN_METRIC) cpu $(BENCH_ROWS) || exit; \
-	  if $(PYTHON) -c "import pynndescent" 2>/dev/null; then \
-	    $(PYTHON) tools/bench/nn_descent.py $(BENCH_ROWS) $(NN_ROWS) $(NN_COLUMNS) 14 $(KNN_METRIC); \
-	  else echo "  pynndescent  not there (PYTHON=$(PYTHON))"; fi; \
-	  rm -f $(BENCH_ROWS) $(BENCH_ROWS).distances; \
-	done
-
-# UMAP given the neighbours, beside umap-learn where PYTHON has it
-UMAP_POINTS = 100000
-bench-umap: $(BUILD)/bench/bench_umap
-	@$< $(UMAP_POINTS) $(BENCH_ROWS) || exit; \
-	if $(PYTHON) -c "import umap" 2>/dev/null; then \
-	  $(PYTHON) tools/bench/umap_learn.py $(BENCH_ROWS); \
-	else echo "  umap-learn  not there (PYTHON=$(PYTHON))"; fi; \
-	rm -f $(BENCH_ROWS).points $(BENCH_ROWS).indices $(BENCH_ROWS).distances $(BENCH_ROWS).positions
-
 # UMAP beside umap-learn: trustworthiness, kept neighbours, outliers over five seeds, on two
 # planted sets of 20,000 rows and on the topics of finished runs: make compare-umap RUNS=out
-PYTHON = python3
-VENV = $(BUILD)/venv
-PINNED = umap-learn==0.5.12 scikit-learn==1.9.1 h5py
-compare-umap: $(BUILD)/umap-layout
-	@[ -x $(VENV)/bin/python ] || $(PYTHON) -m venv $(VENV)
-	@$(VENV)/bin/python -c "import umap, h5py" 2>/dev/null || \
-	  $(VENV)/bin/pip install --quiet $(PINNED)
-	$(VENV)/bin/python tools/reference/umap_learn.py compare $< $(RUNS)
-
-# LDA fits beside scikit-learn's, one core each; on Reuters-21578 if REUTERS_TARBALL names it
-bench-lda: $(BUILD)/bench/bench_lda $(BUILD)/metatopics $(BUILD)/newswire
-	PYTHON="$(PYTHON)" tools/bench/lda $(BUILD)
+compare-umap: $(BUILD)/umap-layout $(BENCH_VENV)/pinned
+	$(BENCH_VENV)/bin/python tools/reference/umap_learn.py compare $< $(RUNS)
 
 # ---- the look of the sources (clang-format 14: others lay out differently) --------------
 format:
@@ -474,11 +445,8 @@ help:
 	@echo "make check-valgrind   the demo under valgrind"
 	@echo "make check-slurm      jobs on a Slurm cluster of virtual nodes (root)"
 	@echo "make fuzz       every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
-	@echo "make bench-lda        LDA fits beside scikit-learn's, one core each"
-	@echo "make bench-knn        seconds of the exact neighbours beside sgemm and scikit-learn"
-	@echo "make bench-nn-descent seconds and recall of nn_descent beside brute_force and pynndescent"
-	@echo "make bench-umap       seconds of UMAP by part, given the neighbours, beside umap-learn"
-	@echo "make bench-hdbscan    seconds of HDBSCAN by part, up to 1,000,000 points"
+	@echo "make bench      every stage on CPUs beside scikit-learn, gensim, tomotopy, umap-learn, hdbscan and the limits"
+	@echo "                BENCH=\"knn umap ...\": those alone; BENCH_OPTIONS=\"--quick\", \"--help\""
 	@echo "make bench-gpu        kNN, UMAP and HDBSCAN on 1 to all GPUs, held against the machine's limits"
 	@echo "                BENCH_GPU_OPTIONS=\"--help\""
 	@echo "make profile-gpu      hardware counters of a stage's kernels, by ncu: STAGE=knn, umap or hdbscan"
@@ -495,6 +463,6 @@ distclean: clean
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 .PHONY: all tests gpu-tests fuzzers deps demo check check-gpu check-sanitize check-valgrind \
 	check-slurm fuzz format \
-	check-format install uninstall dist deb help clean distclean bench-gpu bench-hdbscan bench-knn bench-lda \
-	bench-nn-descent bench-umap compare-umap profile-gpu
+	check-format install uninstall dist deb help clean distclean bench bench-programs \
+	bench-gpu compare-umap profile-gpu
 .SECONDARY:

@@ -1,151 +1,144 @@
-/* Seconds of UMAP by part, on planted points in five dimensions (planted.h) whose nearest
- * neighbours are given: bench_umap [N [FILE]]. Under mpirun too. For other programs
- * (tools/bench/umap_learn.py) FILE.points (n, 5), FILE.indices (n, 14), FILE.distances and
- * FILE.positions (n, 2) are left: float32, indices int64, row-major. */
+/* UMAP of points whose nearest neighbours are given, by the CPU backend, timed by part:
+ *   bench_umap FOLDER POINTS COLUMNS NEIGHBOURS [SECTION.NAME=VALUE]...
+ * FOLDER/rows (n, d) and distances (n, k) are float32, neighbors (n, k) int64: the Euclidean
+ * ones, the point itself not among them. Leaves FOLDER/positions (n, n_components) float32.
+ * Updates are those of positions that all epochs make: every copy of an edge acts in its share of
+ * the epochs, a pull at both ends and so many pushes at one. */
 #include "backend/backend.h"
-#include "base/log.h"
 #include "base/memory.h"
+#include "bench.h"
 #include "deck/deck.h"
-#include "planted.h"
-#include "save.h"
 #include "umap/umap.h"
 
-#include <omp.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-enum { DIMENSIONS = 5, NEIGHBORS = 14 };
+/* What is laid out; points and positions whole on every rank, lists of its own points. */
+typedef struct job {
+  const char *folder;
+  int64_t n, d, k;
+  mt_umap_options *options;
+  float *rows, *distances, *positions;
+  int64_t *indices;
+} job;
 
-/* All of it whole on every rank. */
-typedef struct {
-  int64_t n;
-  float *points;    /* (n, DIMENSIONS) */
-  int64_t *indices; /* (n, NEIGHBORS) */
-  float *distances;
-  float *positions; /* (n, n_components) */
-} mt_bench_map;
-
-static mt_status map_create(int64_t n, int64_t n_components, mt_bench_map *map)
+static mt_status load(const mt_comm *comm, job *j)
 {
   mt_status status = MT_OK;
-  mt_scatter scatter = mt_scatter_default(n, DIMENSIONS);
-  map->n = n;
-  MT_NEW(map->points, n * DIMENSIONS);
-  MT_NEW(map->indices, n * NEIGHBORS);
-  MT_NEW(map->distances, n * NEIGHBORS);
-  MT_NEW(map->positions, n * n_components);
-#pragma omp parallel for schedule(static)
-  for (int64_t i = 0; i < n; i++)
-    mt_scatter_point(&scatter, i, map->points + i * DIMENSIONS);
-done:
-  return status;
-}
-
-static void map_destroy(mt_bench_map *map)
-{
-  free(map->points);
-  free(map->indices);
-  free(map->distances);
-  free(map->positions);
-}
-
-/* Nearly all of the true ones. */
-static mt_status find_neighbors(const mt_comm *comm, const mt_rows *rows,
-                                mt_bench_map *map)
-{
-  mt_status status = MT_OK;
-  mt_knn_quality quality;
-  int64_t first = mt_part_first(map->n, comm->size, comm->rank) * NEIGHBORS;
-  double start = mt_seconds();
-  MT_TRY(mt_cpu_knn_approximate(NULL, comm, MT_METRIC_EUCLIDEAN, NEIGHBORS, rows,
-                                map->indices + first, map->distances + first,
-                                &quality));
+  int64_t *indices = NULL, of = j->n * j->k;
+  float *distances = NULL;
+  int64_t first = mt_part_first(j->n, comm->size, comm->rank) * j->k;
+  int64_t own = mt_part_count(j->n, comm->size, comm->rank) * j->k;
+  MT_NEW(indices, of);
+  MT_NEW(distances, of);
+  MT_NEW(j->indices, own);
+  MT_NEW(j->distances, own);
+  MT_NEW(j->rows, j->n * j->d);
+  MT_NEW(j->positions, j->n * j->options->n_components);
+  MT_TRY(mt_bench_load(j->folder, "rows", (size_t)(j->n * j->d) * sizeof *j->rows,
+                       j->rows));
+  MT_TRY(mt_bench_load(j->folder, "neighbors", (size_t)of * sizeof *indices, indices));
   MT_TRY(
-      mt_allgather_rows(comm, map->n, NEIGHBORS * sizeof *map->indices, map->indices));
-  MT_TRY(mt_allgather_rows(comm, map->n, NEIGHBORS * sizeof *map->distances,
-                           map->distances));
-  if (comm->rank == 0)
-    printf(
-        "umap, %lld points, ranks %d, threads %d (neighbours: %.1f s, recall %.4f)\n",
-        (long long)map->n, comm->size, omp_get_max_threads(), mt_seconds() - start,
-        quality.recall);
+      mt_bench_load(j->folder, "distances", (size_t)of * sizeof *distances, distances));
+  for (int64_t e = 0; e < own; e++) j->indices[e] = indices[first + e];
+  for (int64_t e = 0; e < own; e++) j->distances[e] = distances[first + e];
 done:
+  free(indices);
+  free(distances);
   return status;
 }
 
-static mt_status save(const char *path, int64_t n_components, const mt_bench_map *map)
+static void unload(job *j)
+{
+  free(j->rows);
+  free(j->distances);
+  free(j->positions);
+  free(j->indices);
+}
+
+static mt_status count_updates(const mt_comm *comm, const job *j, const mt_graph *graph,
+                               double *updates_out)
 {
   mt_status status = MT_OK;
-  size_t n = (size_t)map->n;
-  MT_TRY(mt_bench_save(path, ".points", n * DIMENSIONS * sizeof *map->points,
-                       map->points));
-  MT_TRY(mt_bench_save(path, ".indices", n * NEIGHBORS * sizeof *map->indices,
-                       map->indices));
-  MT_TRY(mt_bench_save(path, ".distances", n * NEIGHBORS * sizeof *map->distances,
-                       map->distances));
-  MT_TRY(mt_bench_save(path, ".positions",
-                       n * (size_t)n_components * sizeof *map->positions,
-                       map->positions));
+  float heaviest;
+  double sum = 0.0;
+  MT_TRY(mt_graph_heaviest(comm, graph, &heaviest));
+  for (int64_t e = 0; e < graph->indptr[graph->local]; e++) sum += graph->weights[e];
+  int64_t acts =
+      (int64_t)(sum / (double)heaviest * (double)mt_umap_n_epochs(j->options, j->n));
+  MT_TRY(mt_sum_i64(comm, 1, &acts));
+  *updates_out = (double)acts * (double)(2 + j->options->negative_sample_rate);
 done:
   return status;
 }
 
 /* As mt_umap_by_steps. */
-static mt_status lay_out(const mt_comm *comm, const mt_umap_options *options,
-                         const mt_rows *rows, mt_bench_map *map)
+static mt_status lay_out(mt_backend *be, const mt_comm *comm, job *j)
 {
   mt_status status = MT_OK;
   mt_graph graph = {0};
-  int64_t n = map->n, edges;
-  int64_t first = mt_part_first(n, comm->size, comm->rank) * NEIGHBORS;
-  double start = mt_seconds();
-  MT_TRY(mt_cpu_umap_graph(NULL, comm, options, n, NEIGHBORS, map->indices + first,
-                           map->distances + first, &graph));
-  MT_TRY(mt_graph_prune(comm, mt_umap_n_epochs(options, n), &graph));
-  double graph_done = mt_seconds();
-  MT_TRY(mt_cpu_umap_start(NULL, comm, options, MT_METRIC_EUCLIDEAN, &graph, rows,
-                           map->positions));
-  double start_done = mt_seconds();
-  MT_TRY(mt_cpu_umap_epochs(NULL, comm, options, &graph, map->positions));
-  double end = mt_seconds();
-  edges = graph.indptr[graph.local];
-  MT_TRY(mt_sum_i64(comm, 1, &edges));
+  mt_rows rows = mt_rows_memory(j->n, j->d, j->rows);
+  mt_elapsed all, of_graph, of_start, begin = mt_bench_now();
+  double updates;
+  MT_TRY(be->umap_graph(be, comm, j->options, j->n, j->k, j->indices, j->distances,
+                        &graph));
+  MT_TRY(mt_graph_prune(comm, mt_umap_n_epochs(j->options, j->n), &graph));
+  MT_TRY(mt_bench_since(comm, begin, &of_graph));
+  MT_TRY(be->umap_start(be, comm, j->options, MT_METRIC_EUCLIDEAN, &graph, &rows,
+                        j->positions));
+  MT_TRY(mt_bench_since(comm, begin, &of_start));
+  MT_TRY(be->umap_epochs(be, comm, j->options, &graph, j->positions));
+  MT_TRY(mt_bench_since(comm, begin, &all));
+  MT_TRY(count_updates(comm, j, &graph, &updates));
   if (comm->rank == 0)
-    printf("  ours        graph %7.3f, start %7.3f, epochs %7.3f, all %7.3f s"
-           " (%lld edges)\n",
-           graph_done - start, start_done - graph_done, end - start_done, end - start,
-           (long long)(edges / 2));
+    printf("{\"seconds\": %.6f, \"cpu\": %.6f, \"graph\": %.6f, \"start\": %.6f, "
+           "\"epochs\": %.6f, \"updates\": %.0f}\n",
+           all.clock, all.processor, of_graph.clock, of_start.clock - of_graph.clock,
+           all.clock - of_start.clock, updates);
 done:
   mt_graph_destroy(&graph);
   return status;
 }
 
-static mt_status bench(const mt_comm *comm, int64_t n, const char *path)
+static mt_status run(mt_backend *be, const mt_comm *comm, job *j)
 {
   mt_status status = MT_OK;
-  mt_parameters parameters = {0};
-  mt_bench_map map = {0};
-  MT_TRY(mt_parameters_default(&parameters));
-  MT_TRY(mt_agree(comm, map_create(n, parameters.umap.n_components, &map)));
-  mt_rows rows = mt_rows_memory(n, DIMENSIONS, map.points);
-  MT_TRY(find_neighbors(comm, &rows, &map));
-  MT_TRY(lay_out(comm, &parameters.umap, &rows, &map));
-  if (path != NULL && comm->rank == 0)
-    MT_TRY(save(path, parameters.umap.n_components, &map));
+  MT_TRY(mt_agree(comm, load(comm, j)));
+  MT_TRY(lay_out(be, comm, j));
+  if (comm->rank == 0)
+    MT_TRY(
+        mt_bench_save(j->folder, "positions",
+                      (size_t)(j->n * j->options->n_components) * sizeof *j->positions,
+                      j->positions));
 done:
-  mt_parameters_destroy(&parameters);
-  map_destroy(&map);
+  unload(j);
   return status;
 }
 
 int main(int argc, char **argv)
 {
+  mt_status status = MT_OK;
   mt_comm world;
+  mt_backend *be = NULL;
+  mt_parameters parameters = {0};
   if (mt_comm_start(&argc, &argv, &world) != MT_OK) return 1;
   mt_log_setup(world.rank, world.size,
                getenv("VERBOSE") != NULL ? MT_LOG_DEBUG : MT_LOG_WARN);
-  mt_status status =
-      bench(&world, argc > 1 ? atoll(argv[1]) : 100000, argc > 2 ? argv[2] : NULL);
+  MT_REQUIRE(argc >= 5, MT_ERR_INPUT,
+             "bench_umap FOLDER POINTS COLUMNS NEIGHBOURS [SECTION.NAME=VALUE]...");
+  MT_TRY(mt_parameters_default(&parameters));
+  for (int at = 5; at < argc; at++) MT_TRY(mt_parameters_set(&parameters, argv[at]));
+  job j = {.folder = argv[1],
+           .n = atoll(argv[2]),
+           .d = atoll(argv[3]),
+           .k = atoll(argv[4]),
+           .options = &parameters.umap};
+  MT_REQUIRE(j.n >= 2 && j.d >= 1 && j.k >= 1 && j.k < j.n, MT_ERR_INPUT,
+             "no %s neighbours of %s points", argv[4], argv[2]);
+  MT_TRY(mt_backend_cpu(&be));
+  status = run(be, &world, &j);
+done:
+  if (be != NULL) be->close(be);
+  mt_parameters_destroy(&parameters);
   mt_comm_stop(&world);
   return mt_exit_code(status);
 }
