@@ -388,16 +388,14 @@ DOCS = README.md LICENSE $(filter-out %.in,$(wildcard doc/*))
 INPUTS = $(wildcard inputs/*.xml)
 # submit sends the sources: it works in their tree alone
 SLURM_SCRIPTS = $(filter-out %/submit %/lib.sh,$(wildcard scripts/slurm/*))
-# the module file loads what is loaded when it is written, or MODULES="gcc openmpi"
 moduledir = $(datadir)/modulefiles
-MODULES = $(subst :, ,$(LOADEDMODULES))
 MODULE = $(call TO,$(moduledir))/metatopics/$(VERSION)
 TO = $(DESTDIR)$(1)
 $(MAN): doc/metatopics.1.in $(BUILD)/metatopics
 	$(call say,MAN,$@)$(BUILD)/metatopics help --man >$@.part && \
 	  sed -e '/^@PARAMETERS@/{r $@.part' -e 'd}' -e 's/@VERSION@/$(VERSION)/' $< >$@
 
-install: all $(MAN)
+install: all $(MAN) install-module
 	install -d $(call TO,$(bindir)) $(call TO,$(mandir)/man1) $(call TO,$(docdir)) \
 	  $(call TO,$(datadir)/metatopics/inputs) $(call TO,$(datadir)/metatopics/slurm)
 	install $(BUILD)/metatopics $(call TO,$(bindir))/metatopics
@@ -410,13 +408,15 @@ endif
 	install -m 644 $(INPUTS) $(call TO,$(datadir)/metatopics/inputs)
 	install $(SLURM_SCRIPTS) $(call TO,$(datadir)/metatopics/slurm)
 	install -m 644 scripts/slurm/lib.sh $(call TO,$(datadir)/metatopics/slurm)
-	install -d $(dir $(MODULE))
-	sed $(foreach v,VERSION MODULES datadir bindir mandir docdir,-e 's|@$v@|$($v)|g') \
-	  packaging/modulefile.in >$(MODULE)
 ifneq ($(PUBLIC_HEADERS),)
 	install -d $(call TO,$(includedir)/metatopics)
 	install -m 644 $(PUBLIC_HEADERS) $(call TO,$(includedir)/metatopics)
 endif
+
+install-module:
+	install -d $(dir $(MODULE))
+	sed $(foreach v,VERSION MODULES datadir bindir mandir docdir,-e 's|@$v@|$($v)|g') \
+	  packaging/modulefile.in >$(MODULE)
 
 uninstall:
 	rm -f $(call TO,$(bindir))/metatopics $(call TO,$(mandir)/man1)/metatopics.1
@@ -439,7 +439,7 @@ help:
 	@echo "make            build ./metatopics (V=1: whole commands; BUILD=folder)"
 	@echo "make deps       install what is missing, or list the packages' names"
 	@echo "make install    into prefix (DESTDIR=folder: staged), with a module file; make uninstall"
-	@echo "                MODULES=\"gcc openmpi\": modules that its module loads (default: those loaded now)"
+	@echo "                MODULES=\"gcc openmpi\": modules that its module loads (default: configure's)"
 	@echo "make check-sanitize   tests under the address and undefined sanitizers"
 	@echo "make check-gpu        the CUDA backend's tests on this machine's GPUs, and compute-sanitizer"
 	@echo "make check-valgrind   the demo under valgrind"
@@ -463,6 +463,6 @@ distclean: clean
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 .PHONY: all tests gpu-tests fuzzers deps demo check check-gpu check-sanitize check-valgrind \
 	check-slurm fuzz format \
-	check-format install uninstall dist deb help clean distclean bench bench-programs \
+	check-format install install-module uninstall dist deb help clean distclean bench bench-programs \
 	bench-gpu compare-umap profile-gpu
 .SECONDARY:

@@ -12,6 +12,7 @@ expect_status 1 "$source/configure" --with-cuda=/nowhere
 expect_output 'with-cuda=/nowhere: no nvcc'
 expect_status 1 "$source/configure" --with-cuda-arch=hopper
 expect_output 'with-cuda-arch=hopper: not compute capabilities'
-expect_status 0 "$source/configure" --with-cuda=no
+expect_status 0 env LOADEDMODULES=gcc/13:metatopics/0.1:openmpi "$source/configure" --with-cuda=no
 expect_output 'CUDA +not looked for' 'parallel HDF5 +[0-9]' '^Now: make'
 grep -q '^CUDA_FOUND = no' config.mk || fail "config.mk has no CUDA_FOUND = no"
+grep -Eq '^MODULES = gcc/13 openmpi *$' config.mk || fail "config.mk: $(grep MODULES config.mk)"

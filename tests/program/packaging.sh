@@ -18,6 +18,8 @@ if command -v python3 >/dev/null; then
     grep -qE -- "^ +${word%=}([= ]|$)" "$tmp/help" || grep -q "\$${word%=}" configure.ac ||
       fail "the recipe gives configure $word, which it does not know"
   done <"$tmp/words"
+else
+  echo "no python3: the recipe for Spack is not read"
 fi
 # what building, running and the tests need, but for what is always there
 tools/deps --table | tail -n +3 | while IFS='|' read -r _ name use debian _ spack _; do
@@ -27,5 +29,5 @@ tools/deps --table | tail -n +3 | while IFS='|' read -r _ name use debian _ spac
     grep -qw -- "$package" packaging/debian/control || fail "packaging/debian/control has no $package ($name)"
   done
   case ${spack// /} in gcc) spack=c ;; openmpi) spack=mpi ;; *) spack=${spack// /} ;; esac
-  grep -q "depends_on(\"$spack[\"@]" packaging/spack/package.py || fail "the recipe for Spack has no $spack ($name)"
+  grep -q "depends_on(\"${spack}[\"@]" packaging/spack/package.py || fail "the recipe for Spack has no $spack ($name)"
 done
