@@ -39,7 +39,7 @@ lda_SRC = src/lda/bound.c src/lda/fit_ref.c src/lda/kernel.c src/lda/kernel_avx5
 knn_SRC = src/knn/reference.c src/knn/nn_descent.c src/knn/choose.c src/knn/stage.c
 
 umap_SRC = src/umap/stage.c src/umap/layout.c src/umap/graph.c src/umap/fit_ab.c \
-	src/umap/start.c src/umap/spectral.c src/umap/small_parts.c src/umap/places.c src/umap/pca.c src/umap/eigen.c \
+	src/umap/start.c src/umap/spectral.c src/umap/host_graph.c src/umap/small_parts.c src/umap/places.c src/umap/pca.c src/umap/eigen.c \
 	src/umap/move.c src/umap/kernel.c src/umap/kernel_avx512.c src/umap/kernel_avx2.c \
 	src/umap/reference.c
 

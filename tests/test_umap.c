@@ -492,17 +492,17 @@ static void test_epochs(void **state)
 
 /* Edges of points that have 0 to 12 in a turn, the last one hundreds: what the moves of a
  * point hang on, in any combination. */
-static mt_turns make_turns(int64_t points)
+static mt_turns make_turns(int64_t n)
 {
-  mt_turns edges = {.points = points};
-  int64_t most = MT_UMAP_TURNS * points * 12 + MT_UMAP_TURNS * 300, at = 0;
-  edges.first = calloc((size_t)(MT_UMAP_TURNS * points + 1), sizeof *edges.first);
+  mt_turns edges = {.points = n};
+  int64_t most = MT_UMAP_TURNS * n * 12 + MT_UMAP_TURNS * 300, at = 0;
+  edges.first = calloc((size_t)(MT_UMAP_TURNS * n + 1), sizeof *edges.first);
   edges.others = calloc((size_t)(most + MT_UMAP_SPARE), sizeof *edges.others);
   edges.shares = calloc((size_t)(most + MT_UMAP_SPARE), sizeof *edges.shares);
-  for (int64_t row = 0; row < MT_UMAP_TURNS * points; row++) {
-    int64_t degree = row % points == points - 1 ? 300 : (row * 7919 + row / 13) % 13;
+  for (int64_t row = 0; row < MT_UMAP_TURNS * n; row++) {
+    int64_t degree = row % n == n - 1 ? 300 : (row * 7919 + row / 13) % 13;
     for (int64_t e = 0; e < degree; e++, at++) {
-      edges.others[at] = (at * 48271 + row) % points;
+      edges.others[at] = (at * 48271 + row) % n;
       edges.shares[at] = (float)(1 + at * 31 % 16) / 16.0f;
     }
     edges.first[row + 1] = at;
@@ -512,10 +512,10 @@ static mt_turns make_turns(int64_t points)
 
 /* All over a square; every 5th on another, others so near or far that powers are none of a
  * normal float. */
-static float *make_places(int64_t points)
+static float *make_places(int64_t n)
 {
-  float *places = calloc((size_t)points, 2 * sizeof *places);
-  for (int64_t i = 0; i < points; i++)
+  float *places = calloc((size_t)n, 2 * sizeof *places);
+  for (int64_t i = 0; i < n; i++)
     for (int64_t c = 0; c < 2; c++) {
       double place = 10.0 * noise(2 * i + c);
       if (i % 5 == 0) place = (double)(i % 3);
@@ -529,14 +529,13 @@ static float *make_places(int64_t points)
 static float *move_by(const char *kernel, mt_moment now)
 {
   const mt_umap_kernel *with = mt_umap_kernel_find(kernel, now.n, now.dims);
-  int64_t points = now.edges.points;
+  int64_t n = now.edges.points;
   mt_umap_room *room = NULL;
   if (with == NULL) return NULL; /* not on this processor */
-  float *next = calloc((size_t)points, 2 * sizeof *next);
+  float *next = calloc((size_t)n, 2 * sizeof *next);
   assert_int_equal(mt_umap_room_new(&now.edges, now.dims, &room), MT_OK);
-  for (int64_t i = 0; i < points; i += MT_UMAP_CHUNK)
-    with->move(&now, room, i, points - i < MT_UMAP_CHUNK ? points - i : MT_UMAP_CHUNK,
-               next);
+  for (int64_t i = 0; i < n; i += MT_UMAP_CHUNK)
+    with->move(&now, room, i, n - i < MT_UMAP_CHUNK ? n - i : MT_UMAP_CHUNK, next);
   mt_umap_room_free(room);
   return next;
 }
@@ -546,11 +545,11 @@ static void test_kernels(void **state)
 {
   (void)state;
   const char *const names[] = {"avx512", "avx2"};
-  int64_t points = MT_UMAP_CHUNK + 1003;
-  mt_turns edges = make_turns(points);
-  float *places = make_places(points);
+  int64_t n = MT_UMAP_CHUNK + 1003;
+  mt_turns edges = make_turns(n);
+  float *places = make_places(n);
   for (int at = 0; at < 12; at++) {
-    mt_moment now = {.n = points,
+    mt_moment now = {.n = n,
                      .dims = 2,
                      .edges = edges,
                      .positions = places,
@@ -566,12 +565,12 @@ static void test_kernels(void **state)
     for (int k = 0; k < 2; k++) {
       float *found = move_by(names[k], now);
       if (found == NULL) continue;
-      assert_memory_equal(found, expected, (size_t)points * 2 * sizeof *found);
+      assert_memory_equal(found, expected, (size_t)n * 2 * sizeof *found);
       free(found);
     }
     free(expected);
   }
-  assert_null(mt_umap_kernel_find("avx2", points, 3));
+  assert_null(mt_umap_kernel_find("avx2", n, 3));
   free(edges.first);
   free(edges.others);
   free(edges.shares);

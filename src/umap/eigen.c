@@ -10,7 +10,6 @@
 enum {
   DENSE_ROWS = 64, /* LAPACK up to here: its time grows with the cube */
   GUARD = 2,       /* vectors carried along beyond the wanted ones, at least */
-  WIDTH = 4,       /* their number is a multiple: a row of them is whole sectors */
   LEAST_DEGREE = 2,
   MOST_DEGREE = 2000,   /* of a filter */
   MOST_PRODUCTS = 4000, /* in all */
@@ -164,18 +163,18 @@ static mt_status host_fetch(const mt_operator *op, int64_t m, int64_t k,
   return MT_OK;
 }
 
-static const mt_vectors host = {.take = host_take,
-                                .give = host_give,
-                                .randomize = host_randomize,
-                                .steps = host_steps,
-                                .products = host_products,
-                                .transform = host_transform,
-                                .subtract = host_subtract,
-                                .fetch = host_fetch};
+const mt_vectors mt_eigen_on_host = {.take = host_take,
+                                     .give = host_give,
+                                     .randomize = host_randomize,
+                                     .steps = host_steps,
+                                     .products = host_products,
+                                     .transform = host_transform,
+                                     .subtract = host_subtract,
+                                     .fetch = host_fetch};
 
 static const mt_vectors *vectors_of(const mt_operator *op)
 {
-  return op->vectors == NULL ? &host : op->vectors;
+  return op->vectors == NULL ? &mt_eigen_on_host : op->vectors;
 }
 
 /* Each vector's entry of largest magnitude, the first of several, becomes positive.
@@ -286,7 +285,7 @@ typedef struct {
 
 static int64_t width_of(int64_t k)
 {
-  return (k + GUARD + WIDTH - 1) / WIDTH * WIDTH;
+  return (k + GUARD + MT_EIGEN_WIDTH - 1) / MT_EIGEN_WIDTH * MT_EIGEN_WIDTH;
 }
 
 static void subspace_destroy(const mt_operator *op, mt_subspace *s)

@@ -75,7 +75,7 @@ typedef struct mt_operator {
   const void *context; /* the maker's */
   const mt_eigen_parts
       *parts; /* set by mt_eigen_largest if it is NULL: all rows are one */
-  const mt_vectors *vectors; /* NULL: in host memory, with apply */
+  const mt_vectors *vectors; /* NULL: mt_eigen_on_host */
   /* y (own rows, m) = A x, x (n, m) whole on every rank; row-major. Collective; a row's
    * bits must not depend on the number of ranks. step: (parts) rows whose scale is 0 are of
    * no use; NULL: all are. */
@@ -83,7 +83,13 @@ typedef struct mt_operator {
                      const mt_eigen_step *step, const double *x, double *y);
 } mt_operator;
 
-enum { MT_EIGEN_BLOCK = 1024 }; /* rows of a sum: fixed, whoever computes it */
+/* In host memory; steps by the operator's apply. */
+extern const mt_vectors mt_eigen_on_host;
+
+enum {
+  MT_EIGEN_BLOCK = 1024, /* rows of a sum: fixed, whoever computes it */
+  MT_EIGEN_WIDTH = 4 /* m of the blocks is a multiple: a row of them is whole sectors */
+};
 
 /* Element `at` of a block of random vectors. */
 MT_BOTH double mt_eigen_random(uint32_t seed, uint32_t step, int64_t at)

@@ -12,13 +12,6 @@
 
 static const double accuracy = 1e-6; /* of the eigenvectors: their residual */
 
-/* The normalised adjacency of the parts, this rank's rows. */
-typedef struct {
-  const mt_graph *graph;
-  const mt_eigen_parts *parts;
-  double *values; /* of the graph's edges */
-} mt_adjacency;
-
 static void parts_destroy(mt_parts *parts)
 {
   free(parts->labels);
@@ -52,108 +45,6 @@ static mt_status sort_members(int64_t n, int64_t dims, mt_parts *parts)
     parts->members[parts->first[parts->labels[i]] + parts->place[i]] = i;
 done:
   return status;
-}
-
-/* ---- a graph in host memory ------------------------------------------------------------- */
-
-static mt_status host_components(const mt_comm *comm, const mt_spectral_graph *source,
-                                 int64_t *labels_out, int64_t *count_out)
-{
-  return mt_graph_components(comm, source->context, labels_out, count_out);
-}
-
-static mt_status host_rows(const mt_comm *comm, const mt_spectral_graph *source,
-                           const mt_graph **out)
-{
-  (void)comm;
-  *out = source->context;
-  return MT_OK;
-}
-
-static mt_status host_degrees(const mt_comm *comm, const mt_spectral_graph *source,
-                              double *degrees_out)
-{
-  const mt_graph *graph = source->context;
-#pragma omp parallel for schedule(static)
-  for (int64_t i = 0; i < graph->local; i++) {
-    double sum = 0.0;
-    for (int64_t e = graph->indptr[i]; e < graph->indptr[i + 1]; e++)
-      sum += graph->weights[e];
-    degrees_out[graph->first + i] = sum;
-  }
-  return mt_allgather_rows(comm, graph->n, sizeof *degrees_out, degrees_out);
-}
-
-static mt_status apply_adjacency(const mt_comm *comm, const mt_operator *op, int64_t m,
-                                 const mt_eigen_step *step, const double *x, double *y)
-{
-  const mt_adjacency *a = op->context;
-  const mt_graph *graph = a->graph;
-  (void)comm;
-#pragma omp parallel for schedule(dynamic, 64) if (graph->local > 1024)
-  for (int64_t i = 0; i < graph->local; i++) {
-    int32_t p = a->parts->part_of[graph->first + i];
-    double *out = y + i * m;
-    if (p < 0 || step[p].scale == 0.0) continue;
-    memset(out, 0, (size_t)m * sizeof *out);
-    for (int64_t e = graph->indptr[i]; e < graph->indptr[i + 1]; e++) {
-      const double *from = x + graph->indices[e] * m, value = a->values[e];
-      for (int64_t c = 0; c < m; c++) out[c] += value * from[c];
-    }
-  }
-  return MT_OK;
-}
-
-static void fill_values(const double *degrees, const mt_adjacency *a)
-{
-  const mt_graph *graph = a->graph;
-#pragma omp parallel for schedule(static)
-  for (int64_t i = 0; i < graph->local; i++)
-    for (int64_t e = graph->indptr[i]; e < graph->indptr[i + 1]; e++)
-      a->values[e] = mt_umap_adjacency(graph->weights[e], degrees[graph->first + i],
-                                       degrees[graph->indices[e]]);
-}
-
-static mt_status host_solve(const mt_comm *comm, const mt_spectral_graph *source,
-                            const mt_eigen_parts *parts, const double *degrees,
-                            const double *known, int64_t k, double tolerance,
-                            uint32_t seed, double *values_out, double *vectors_out,
-                            double *residuals_out)
-{
-  mt_status status = MT_OK;
-  mt_adjacency a = {.graph = source->context, .parts = parts};
-  int64_t *firsts = NULL;
-  MT_TRY(mt_agree(comm, mt_memory_new(comm->size + 1, sizeof *firsts, "rows of ranks",
-                                      (void **)&firsts)));
-  MT_TRY(mt_agree(comm, mt_memory_new(a.graph->indptr[a.graph->local], sizeof *a.values,
-                                      "the adjacency", (void **)&a.values)));
-  for (int r = 0; r <= comm->size; r++)
-    firsts[r] = mt_part_first(source->n, comm->size, r);
-  fill_values(degrees, &a);
-  mt_operator op = {.n = source->n,
-                    .firsts = firsts,
-                    .low = -1.0,
-                    .high = 1.0,
-                    .known = known,
-                    .context = &a,
-                    .parts = parts,
-                    .apply = apply_adjacency};
-  MT_TRY(mt_eigen_largest(comm, &op, k, tolerance, seed, values_out, vectors_out,
-                          residuals_out));
-done:
-  free(firsts);
-  free(a.values);
-  return status;
-}
-
-mt_spectral_graph mt_spectral_graph_on_host(const mt_graph *graph)
-{
-  return (mt_spectral_graph){.n = graph->n,
-                             .context = (void *)graph,
-                             .components = host_components,
-                             .degrees = host_degrees,
-                             .rows = host_rows,
-                             .solve = host_solve};
 }
 
 /* ---- parts ------------------------------------------------------------------------------ */
