@@ -7,7 +7,7 @@ BUILD = build
 CONFIG := $(firstword $(wildcard $(BUILD)/config.mk) config.mk)
 
 # goals that must work before anything is installed
-BARE = help deps clean distclean demo check check-sanitize check-valgrind check-slurm fuzz format \
+BARE = help deps clean distclean bench demo check check-sanitize check-valgrind check-slurm fuzz format \
 	check-format dist deb
 ifneq ($(filter-out $(BARE),$(or $(MAKECMDGOALS),all)),)
 -include $(CONFIG)
@@ -118,6 +118,7 @@ PROGRAM_TESTS += full_disk
 PROGRAM_TESTS += same_bits
 PROGRAM_TESTS += same_bits_gpu
 PROGRAM_TESTS += bench_gpu
+PROGRAM_TESTS += bench
 # on a Slurm cluster of virtual nodes, the longest first: tests/slurm/NAME.sh
 SLURM_TESTS =
 SLURM_TESTS += slurm_killed
@@ -148,6 +149,8 @@ KEEP_LOADED = $(if $(SANITIZE),$(BUILD)/tests/keep_loaded.o)
 LIB = $(BUILD)/libmetatopics.a
 LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/%.o)
 TOOLS = $(BUILD)/newswire
+BENCH_PROGRAMS = $(patsubst %,$(BUILD)/bench/%,bench_data bench_limits bench_lda bench_knn \
+	bench_umap bench_hdbscan bench_layout)
 # `make check TESTS="test_comm planted"` runs those alone, units or whole-program tests
 ONLY = $(filter command,$(firstword $(origin TESTS)))
 C_TESTS = $(foreach t,$(TESTS),$(if $(wildcard tests/$t.c),$t))
@@ -253,7 +256,8 @@ $(BUILD)/fuzz/%: $(BUILD)/tests/fuzz/%.o $(KEEP_LOADED) $(LIB)
 	$(call say,LD,$@)$(LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
 tests: $(TEST_PROGRAMS) $(BUILD)/metatopics $(EMULATED) \
-	$(BUILD)/emulated/bench_gpu $(TOOLS) $(TEST_TOOLS:%=$(BUILD)/tests/%)
+	$(BUILD)/emulated/bench_gpu $(TOOLS) $(TEST_TOOLS:%=$(BUILD)/tests/%) \
+	$(if $(SANITIZE),,$(BENCH_PROGRAMS))
 fuzzers: $(FUZZERS:%=$(BUILD)/fuzz/%)
 
 # ---- setting up ----------------------------------------------------------------------
@@ -285,7 +289,7 @@ check:
 # those that run the program, but for the slowest (the same bits, killed and started again)
 SANITIZED_RANKS = 3
 NOT_SANITIZED = get_reuters format configure readme build_install build_dist module packaging same_bits \
-	restart faults_gpu same_bits_gpu
+	restart faults_gpu same_bits_gpu bench
 SANITIZED = BUILD=build-asan CFLAGS="-O1 -g -fno-omit-frame-pointer" \
 	SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 check-sanitize:
@@ -329,10 +333,10 @@ PYTHON = python3
 BENCH =
 BENCH_OPTIONS =
 BENCH_VENV = $(BUILD)/bench/venv
-BENCH_PROGRAMS = $(patsubst %,$(BUILD)/bench/%,bench_data bench_limits bench_lda bench_knn \
-	bench_umap bench_hdbscan bench_layout)
-bench: bench-programs $(BENCH_VENV)/pinned
-	@$(PYTHON) tools/bench/bench --build $(BUILD) --python $(BENCH_VENV)/bin/python \
+bench:
+	@tools/deps bench
+	@+$(MAKE) --no-print-directory bench-programs $(BENCH_VENV)/pinned || exit; \
+	$(PYTHON) tools/bench/bench --build $(BUILD) --python $(BENCH_VENV)/bin/python \
 	  $(BENCH_OPTIONS) $(BENCH)
 bench-programs: $(BENCH_PROGRAMS) $(BUILD)/metatopics $(BUILD)/newswire
 
