@@ -79,6 +79,15 @@ submit() {
   [ -n "$job" ] || fail "no job was submitted: $(cat "$tmp/output")"
 }
 
+# kill_node NODE: all that runs on it, at once
+kill_node() {
+  local p uts
+  uts=$(readlink "/proc/$(cat "$SLURM_LAB/run/$1.pid")/ns/uts")
+  for p in /proc/[0-9]*; do
+    if [ "$(readlink "$p/ns/uts")" = "$uts" ]; then kill -9 "${p#/proc/}" 2>/dev/null || true; fi
+  done
+}
+
 # Where the time of a test goes: TRACE=1 bash tests/slurm/NAME.sh
 PS4='+ $SECONDS s: '
 [ -z "${TRACE:-}" ] || set -x

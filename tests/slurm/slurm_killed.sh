@@ -2,6 +2,7 @@
 # Killed: one rank in each stage, a node, the whole job, at any moment. The job ends within a
 # minute, every file under its final name is whole, and the next run ends with the same bits.
 # SECONDS 600
+# Environment  KILLS: random moments (30); RANDOM_SEED: does a series again
 export KILL_WAIT=1 # ranks that wait for a dead one do not answer a SIGTERM
 . tests/slurm/lib.sh
 command -v gdb >/dev/null || skip "no gdb: \"tools/deps slurm\" installs it"
@@ -82,7 +83,7 @@ killed slurmd NODE_FAIL
 goes_on slurmd
 start_again cpu3
 
-# ---- the whole job, a rank, a node, at any moment; RANDOM_SEED=N does one series again
+# ---- the whole job, a rank, a node, at any moment
 RANDOM=${RANDOM_SEED:-$$}
 start=$(date +%s%3N)
 expect_status 0 srun -w cpu2,cpu3 -n3 "$metatopics" run "$tmp/deck.xml" --out "$out"
@@ -90,13 +91,6 @@ whole=$(($(date +%s%3N) - start))
 rm -rf "$out"
 kills=${KILLS:-30} in_time=0
 echo "random seed ${RANDOM_SEED:-$$}; a whole run takes $whole ms"
-kill_node() { # NODE: all that runs on it, at once
-  local p uts
-  uts=$(readlink "/proc/$(cat "$SLURM_LAB/run/$1.pid")/ns/uts")
-  for p in /proc/[0-9]*; do
-    if [ "$(readlink "$p/ns/uts")" = "$uts" ]; then kill -9 "${p#/proc/}" 2>/dev/null || true; fi
-  done
-}
 for i in $(seq "$kills"); do
   submit sbatch --no-requeue -N2 -n3 -w cpu2,cpu3 "$slurm/full.sh" "$tmp/deck.xml" --out "$out"
   wait_until 30 some_ranks || {
@@ -106,10 +100,10 @@ for i in $(seq "$kills"); do
     fail "$i: the job does not start"
   }
   moment=$((RANDOM % (whole * 3 / 4))) # of the run, but its start; nothing is waited for
-  case $i in 10 | 20) moment=$((moment / 3)) ;; esac
+  case $i in 3 | 20) moment=$((moment / 3)) ;; esac
   sleep "$((moment / 1000)).$(printf %03d $((moment % 1000)))"
   case $i in
-    10 | 20) how=node; kill_node cpu3 ;;
+    3 | 20) how=node; kill_node cpu3 ;;
     *5) how=job; scancel --signal=KILL --full "$job" || true ;; # it may be over
     *) how=rank; ranks_of | shuf -n1 | xargs -r kill -9 ;;
   esac

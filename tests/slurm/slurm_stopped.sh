@@ -1,7 +1,9 @@
 #!/bin/bash
 # A job that is stopped saves, goes back to the queue, on from there, and ends with the same bits:
-# at its time limit, by scancel --signal=TERM, by scontrol requeue. No finished fit is made twice.
+# at its time limit, by scancel --signal=TERM, by scontrol requeue; one that loses a node, without a
+# word. No finished fit is made twice.
 # SECONDS 400
+export KILL_WAIT=1 # ranks that wait for those of a lost node do not answer a SIGTERM
 . tests/slurm/lib.sh
 
 write_jsonl "$tmp/corpus.jsonl" 1500 3
@@ -35,35 +37,60 @@ write_deck "$tmp/deck.xml" "$tmp/corpus.jsonl" \
   '<lda n_components="8" seeds="0-19" max_iter="60" min_docs="10"/><umap n_epochs="50"/>'
 expect_status 0 "$metatopics" run "$tmp/deck.xml" --out "$tmp/one"
 
-# ---- the time limit. Slurm looks every 30 s, and a signal is due at the first look after the first
+# What each of these waits for (Slurm's looks, a node's silence, a credential) takes most of its
+# time: they wait side by side.
+
+# begin NAME SBATCH WORDS...: a job with some fits, which $tmp/NAME.kept then lists; its number goes
+# to jobs[NAME]
+declare -A jobs
+begin() {
+  local name=$1
+  shift
+  submit sbatch "$@" "$slurm/full.sh" "$tmp/deck.xml" --out "$tmp/$name"
+  jobs[$name]=$job
+  wait_until 60 has_fits "$tmp/$name" 5 || fail "$name: no fits"
+  fits "$tmp/$name" >"$tmp/$name.kept"
+}
+
+# ends_well NAME REGEX...: queued again, with these lines in its log; then done
+ends_well() {
+  local name=$1
+  job=${jobs[$name]}
+  shift
+  expect_requeued 120
+  [ $# = 0 ] || expect_log "$job" "$@"
+  goes_on "$tmp/$name" "$tmp/$name.kept"
+}
+
+# the time limit: Slurm looks every 30 s, and a signal is due at the first look after the first
 # 10 s of this job; so that the fits last until then, its rank is stopped: Slurm's signal comes with
-# SIGCONT. It sleeps while the rest is tested.
-submit sbatch -n1 --time=1 --signal=USR1@20 "$slurm/full.sh" "$tmp/deck.xml" --out "$tmp/limit"
-limited=$job
-wait_until 60 has_fits "$tmp/limit" 5 || fail "no fits"
+# SIGCONT
+begin limit -n1 --time=1 --signal=USR1@20
 pkill -STOP -f "^$metatopics run $tmp/deck.xml --out $tmp/limit"
-fits "$tmp/limit" >"$tmp/limited"
+fits "$tmp/limit" >"$tmp/limit.kept"
 
-# ---- a signal to the ranks
-submit sbatch -N2 -n2 "$slurm/full.sh" "$tmp/deck.xml" --out "$tmp/term"
-wait_until 60 has_fits "$tmp/term" 5 || fail "no fits"
-fits "$tmp/term" >"$tmp/kept"
+# a signal to the ranks
+begin term -N2 -n2 -w cpu1,cpu2
 scancel --signal=TERM "$job"
-expect_requeued 30
-expect_log "$job" 'stopped by signal 15' 'stopped after a checkpoint: queued again'
-goes_on "$tmp/term" "$tmp/kept"
 
-# ---- requeued by hand, or to make place for another job
-submit sbatch -N2 -n2 "$slurm/full.sh" "$tmp/deck.xml" --out "$tmp/requeue"
-wait_until 60 has_fits "$tmp/requeue" 5 || fail "no fits"
-fits "$tmp/requeue" >"$tmp/kept"
+# requeued by hand, or to make place for another job
+begin requeue -N2 -n2 -w cpu1,cpu2
 scontrol requeue "$job"
-expect_requeued 30
-goes_on "$tmp/requeue" "$tmp/kept"
 
-# ---- a job that may not be requeued submits another
-submit sbatch --no-requeue -n1 "$slurm/full.sh" "$tmp/deck.xml" --out "$tmp/again"
-wait_until 60 has_fits "$tmp/again" 5 || fail "no fits"
+# a node is lost: Slurm notices that after a while, and queues the job again, for other nodes
+begin lost -N2 -n2 -x cpu2
+kill_node cpu3
+
+# a job that finishes nothing in its time is not queued for ever
+submit sbatch -n1 -w cpu1 --time=1 --signal=USR1@50 "$slurm/full.sh" "$tmp/deck.xml" --out "$tmp/none" \
+  --set lda.max_iter=1000000
+jobs[none]=$job
+
+ends_well term 'stopped by signal 15' 'stopped after a checkpoint: queued again'
+ends_well requeue
+
+# a job that may not be requeued submits another
+begin again --no-requeue -n1 -w cpu1
 scancel --signal=TERM "$job"
 expect_end "$job" COMPLETED 30
 next=$(sed -n 's/.*job \([0-9]*\) goes on.*/\1/p' "$(log_of "$job")")
@@ -71,14 +98,12 @@ next=$(sed -n 's/.*job \([0-9]*\) goes on.*/\1/p' "$(log_of "$job")")
 expect_end "$next" COMPLETED 90
 expect_same "$tmp/one" "$tmp/again"
 
-# ---- the time limit, again
-job=$limited
-expect_requeued 120
-expect_log "$job" 'stopped by signal 10' 'stopped after a checkpoint: queued again'
-goes_on "$tmp/limit" "$tmp/limited"
+ends_well limit 'stopped by signal 10' 'stopped after a checkpoint: queued again'
 
-# ---- a job that finishes nothing in its time is not queued for ever
-submit sbatch -n1 --time=1 --signal=USR1@50 "$slurm/full.sh" "$tmp/deck.xml" --out "$tmp/none" \
-  --set lda.max_iter=1000000
-expect_end "$job" FAILED 90
-expect_log "$job" 'no file was finished in this job.s time'
+job=${jobs[lost]}
+expect_requeued 60
+scontrol update jobid="$job" ExcNodeList=
+ends_well lost 'NODE FAILURE'
+
+expect_end "${jobs[none]}" FAILED 90
+expect_log "${jobs[none]}" 'no file was finished in this job.s time'
