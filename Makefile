@@ -111,6 +111,7 @@ PROGRAM_TESTS += folder
 PROGRAM_TESTS += restart
 PROGRAM_TESTS += faults_gpu
 PROGRAM_TESTS += damaged
+PROGRAM_TESTS += impossible_numbers
 PROGRAM_TESTS += hostile_paths
 PROGRAM_TESTS += hostile_corpus
 PROGRAM_TESTS += hostile_sizes
@@ -285,18 +286,18 @@ check:
 	@+$(MAKE) --no-print-directory tests || exit; \
 	tests/run $(BUILD) $(TESTS) $(if $(ONLY),,$(PROGRAM_TESTS))
 
-# the tests under the address and undefined-behaviour sanitizers; of the whole-program tests
-# those that run the program, but for the slowest (the same bits, killed and started again)
-SANITIZED_RANKS = 3
+# the tests under the address and undefined-behaviour sanitizers, but for those that run other
+# programs, and the slowest that have no code to themselves
+SANITIZED_RANKS = 1 3
 NOT_SANITIZED = get_reuters format configure readme build_install build_dist module packaging same_bits \
-	restart faults_gpu same_bits_gpu bench
+	restart faults_gpu same_bits_gpu damaged full_disk bench bench_gpu test_reuters_lda
 SANITIZED = BUILD=build-asan CFLAGS="-O1 -g -fno-omit-frame-pointer" \
 	SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 check-sanitize:
 	@tools/deps
 	@+$(MAKE) --no-print-directory $(SANITIZED) tests || exit; \
-	SECONDS_FACTOR=5 MOST_RANKS=$(SANITIZED_RANKS) FEW_GPUS=1 tests/run build-asan \
-	  $(if $(ONLY),$(TESTS),$(UNIT_TESTS) $(filter-out $(NOT_SANITIZED),$(PROGRAM_TESTS)))
+	SECONDS_FACTOR=5 ONLY_RANKS="$(SANITIZED_RANKS)" FEW_GPUS=1 tests/run build-asan \
+	  $(if $(ONLY),$(TESTS),$(filter-out $(NOT_SANITIZED),$(UNIT_TESTS) $(PROGRAM_TESTS)))
 
 # on this machine's GPUs: what make check runs on emulated ones, then compute-sanitizer
 GPU_TEST_PROGRAMS = $(CUDA_TESTS:%=$(BUILD)/gpu/tests/%)
