@@ -179,9 +179,6 @@ set_environment() {
   export OMP_NUM_THREADS=${SLURM_CPUS_PER_TASK:-${OMP_NUM_THREADS:-1}}
   # srun has not taken this from the job since Slurm 22.05: ranks would share one core
   export SRUN_CPUS_PER_TASK=$OMP_NUM_THREADS
-  # Runs are kept apart by OUT/.lock and files are written under temporary names: HDF5's own
-  # locks add nothing, and block or fail on NFS and Lustre that have none.
-  export HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-FALSE}
   # More ranks and threads than cores: who waits must give its core up, or all but stall. (With
   # cores enough it must not: it would answer later.) nproc would print OMP_NUM_THREADS.
   local tasks=${SLURM_TASKS_PER_NODE:-1}

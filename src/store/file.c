@@ -5,8 +5,9 @@
 
 void mt_hdf5_setup(void)
 {
-  /* file systems without locks: our own lock keeps two runs apart */
-  setenv("HDF5_USE_FILE_LOCKING", "BEST_EFFORT", 0);
+  /* Temporary names and the folder's lock (folder.h) do what HDF5's locks do, which fail on file
+   * systems that have none. */
+  setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
   H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
 
@@ -25,9 +26,10 @@ mt_status mt_hdf5_fail(const mt_file *file, const char *what, const char *name)
   char inner[256] = "";
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, note_cause, inner);
   H5Eclear2(H5E_DEFAULT);
-  return mt_fail(MT_ERR_IO, "%s: cannot %s %s: %s (%s)",
-                 file->part != NULL ? file->part : file->path, what, name, inner,
-                 cause);
+  bool locks = strstr(inner, "lock file") != NULL;
+  return mt_fail(MT_ERR_IO, "%s: cannot %s %s: %s (%s)%s",
+                 file->part != NULL ? file->part : file->path, what, name, inner, cause,
+                 locks ? ": set HDF5_USE_FILE_LOCKING=FALSE" : "");
 }
 
 hid_t mt_hdf5_text_type(void)
