@@ -136,7 +136,7 @@ template <class I> static void check_select(int64_t n, double share)
   assert_int_equal(out.make(mt_test_gpu, n, "chosen"), MT_OK);
   assert_int_equal(mt_gpu_select(mt_test_gpu, n, flag.data, out.data, &count), MT_OK);
   assert_int_equal(count, (int64_t)want.size());
-  mt_test_get(out, found.data());
+  assert_int_equal(mt_to_host(mt_test_gpu, count, out.data, found.data()), MT_OK);
   for (size_t i = 0; i < want.size(); i++) assert_true(found[i] == want[i]);
 }
 

@@ -18,7 +18,7 @@ WANTED = {
 
 def short_name(kernel):
     """A kernel's name, or of mt_gpu_each's the function that it stands in."""
-    each = re.search(r"mt_run_each<.*&(?:\w+::)*(\w+)", kernel)
+    each = re.search(r"mt_run_each<.*?&\(?(?:\w+::)*(\w+)", kernel)
     if each:
         return "each in " + each.group(1)
     return re.split(r"[<(]", re.sub(r"^void |\w+::", "", kernel))[0][:44]
