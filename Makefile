@@ -50,7 +50,8 @@ backend_SRC = src/backend/open.c src/backend/cpu.c src/backend/cpu_knn.c src/bac
 	src/backend/cpu_umap_epochs.c \
 	src/backend/cpu_kdtree.c src/backend/cpu_spanning_tree.c
 
-report_SRC = src/report/json_file.c src/report/record.c src/report/versions.c src/report/labels.c src/report/text.c \
+report_SRC = src/report/json_file.c src/report/record.c src/report/meter.c src/report/gpu_watch.c src/report/job.c \
+	src/report/costs.c src/report/history.c src/report/history_plot.c src/report/versions.c src/report/labels.c src/report/text.c \
 	src/report/place.c src/report/map.c src/report/glyphs.c src/report/process.c \
 	src/report/draw.c src/report/tables.c src/report/summary.c src/report/findings.c src/report/stage.c src/report/show.c
 
@@ -75,6 +76,8 @@ TESTS += test_layout
 TESTS += test_report
 TESTS += test_faults
 TESTS += test_record
+TESTS += test_history
+TESTS += test_gpu_watch
 TESTS += test_map_stage
 TESTS += test_deck
 TESTS += test_umap
@@ -96,6 +99,7 @@ TESTS += test_primitives
 PROGRAM_TESTS =
 PROGRAM_TESTS += newswire
 PROGRAM_TESTS += show
+PROGRAM_TESTS += history
 PROGRAM_TESTS += planted
 PROGRAM_TESTS += get_reuters
 PROGRAM_TESTS += deck
@@ -226,6 +230,12 @@ COMPILE_EMULATED = $(MPICXX) -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -DMT_
 $(EMULATED): $(emulate_OBJ) Makefile
 	$(call say,LD,$@)$(MPICXX) -shared $(SANITIZE) $(LDFLAGS) -o $@ $(emulate_OBJ)
 
+# in the place of the driver's NVML
+NVML = $(BUILD)/emulated/libnvidia-ml.so.1
+$(NVML): tests/emulate/nvml.c $(CONFIG)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(COMPILE) -fPIC -shared -Wl,-soname,libnvidia-ml.so.1 -o $@ $<
+
 $(BUILD)/emulated/%.o: % $(CONFIG)
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(COMPILE_EMULATED) -x c++ -c -o $@ $<
@@ -257,7 +267,7 @@ $(BUILD)/fuzz/%: $(BUILD)/tests/fuzz/%.o $(KEEP_LOADED) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
-tests: $(TEST_PROGRAMS) $(BUILD)/metatopics $(EMULATED) \
+tests: $(TEST_PROGRAMS) $(BUILD)/metatopics $(EMULATED) $(NVML) \
 	$(BUILD)/emulated/bench_gpu $(TOOLS) $(TEST_TOOLS:%=$(BUILD)/tests/%) \
 	$(if $(SANITIZE),,$(BENCH_PROGRAMS))
 fuzzers: $(FUZZERS:%=$(BUILD)/fuzz/%)

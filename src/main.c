@@ -7,6 +7,7 @@
 #include "comm/layout.h"
 #include "deck/command_line.h"
 #include "deck/deck.h"
+#include "report/history.h"
 #include "report/show.h"
 #include "report/versions.h"
 #include "pipeline.h"
@@ -69,7 +70,7 @@ static mt_status run_stages(const mt_comm *world, const mt_command *command,
   if (status != MT_OK) return status;
   status = mt_pipeline_run(world, layout, run, stages, command->from, command->until,
                            record);
-  mt_status written = mt_agree(world, mt_record_write(record, status));
+  mt_status written = mt_record_end(world, record, status);
   if (status == MT_OK) status = written;
   if (world->rank == 0) mt_record_print(record, stderr);
   if (status == MT_STOPPED) say_stopped(world, command);
@@ -131,12 +132,27 @@ static mt_status check(const mt_comm *world, const mt_command *command)
   return status;
 }
 
+/* Past runs, side by side. */
+static mt_status history(const mt_command *command)
+{
+  mt_history past;
+  mt_status status = mt_history_read(command->n_folders, command->folders, &past);
+  if (status != MT_OK) return status;
+  mt_history_print(&past, stdout);
+  status = mt_history_plot(&past,
+                           command->out != NULL ? command->out : "metatopics-history");
+  mt_history_destroy(&past);
+  return status;
+}
+
 /* What needs one rank only. */
 static mt_status tell(const mt_comm *world, const mt_command *command)
 {
   mt_status status = MT_OK;
   if (world->rank == 0 && command->kind == MT_COMMAND_SHOW)
     status = mt_show(command->folder, stdout);
+  if (world->rank == 0 && command->kind == MT_COMMAND_HISTORY)
+    status = history(command);
   if (world->rank == 0 && command->kind == MT_COMMAND_HELP)
     status = mt_command_help(command, stdout);
   if (world->rank == 0 && command->kind == MT_COMMAND_VERSION)

@@ -74,6 +74,12 @@ static void test_others(void **state)
   assert_true(c.kind == MT_COMMAND_SHOW);
   assert_string_equal(c.folder, "out");
   mt_command_destroy(&c);
+  assert_int_equal(parse("history a --out p b c", &c), MT_OK);
+  assert_true(c.kind == MT_COMMAND_HISTORY && c.n_folders == 3);
+  assert_string_equal(c.folders[0], "a");
+  assert_string_equal(c.folders[2], "c");
+  assert_string_equal(c.out, "p");
+  mt_command_destroy(&c);
   static const struct {
     const char *line, *section;
     mt_command_kind kind;
@@ -105,14 +111,18 @@ static void test_wrong(void **state)
 {
   (void)state;
   static const char *const wrong[][2] = {
-      {"", "no command: run, check, show or help; see metatopics --help"},
+      {"", "no command: run, check, show, history or help; see metatopics --help"},
       {"x.xml", "to run this deck: metatopics run x.xml"},
-      {"x",
-       "\"x\" is no command; there are: run, check, show, help; see metatopics --help"},
+      {"x", "\"x\" is no command; there are: run, check, show, history, help; see "
+            "metatopics --help"},
       {"rnu x.xml", "(did you mean run?)"},
       {"run", "run which deck? metatopics run DECK"},
       {"check", "check which deck? metatopics check DECK"},
       {"show", "metatopics show DIR"},
+      {"history", "history of which runs? metatopics history DIR..."},
+      {"history a --force", "--force does not go with history"},
+      {"history a --set b.c=1", "--set does not go with history"},
+      {"show a b", "one argument too many: \"b\""},
       {"run a b", "one argument too many: \"b\""},
       {"run a --form knn", "unknown option --form: did you mean --from?"},
       {"run a --zzz", "unknown option --zzz; see metatopics --help"},

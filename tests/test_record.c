@@ -3,11 +3,13 @@
 #include "test.h"
 
 #include "deck/deck.h"
+#include "report/costs.h"
 #include "report/record.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char folder[64], path[96];
@@ -22,17 +24,39 @@ static int make_folder(void **state)
   return !made;
 }
 
+/* A scontrol that answers so, before all others. */
+static void put_scontrol(const char *answer)
+{
+  char name[96], search[8192];
+  snprintf(name, sizeof name, "%s/scontrol", folder);
+  FILE *file = fopen(name, "w");
+  assert_non_null(file);
+  fprintf(file,
+          "#!/bin/sh\n[ \"$SLURM_TIME_FORMAT $*\" = '%%s -o show job 4711' ] || "
+          "exit 9\n%s\n",
+          answer);
+  fclose(file);
+  chmod(name, 0755);
+  const char *before = getenv("PATH");
+  if (strncmp(before, folder, strlen(folder)) == 0) return;
+  snprintf(search, sizeof search, "%s:%s", folder, before);
+  setenv("PATH", search, 1);
+}
+
 static int remove_folder(void **state)
 {
   (void)state;
+  char name[96];
   mt_barrier(&mt_test_world);
   if (mt_test_world.rank != 0) return 0;
   unlink(path);
+  snprintf(name, sizeof name, "%s/scontrol", folder);
+  unlink(name);
   return rmdir(folder);
 }
 
 static const mt_stage corpus = {.name = "corpus", .file = "corpus.h5"};
-static const mt_stage knn = {.name = "knn", .file = "knn.h5"};
+static const mt_stage knn = {.name = "knn", .file = "knn.h5", .on_team = true};
 
 /* A stage that took `rows` rows and CPU time, or one that was kept. */
 static void add_stage(mt_record *record, const mt_stage *stage, int64_t rows, bool kept)
@@ -78,6 +102,9 @@ static void test_stages_and_what_is_kept(void **state)
   json_t *json = NULL;
   setenv("SLURM_JOB_ID", "4711", 1);
   setenv("SLURM_JOB_NUM_NODES", "3", 1);
+  if (root)
+    put_scontrol("echo 'JobId=4711 JobName=a Restarts=0 SubmitTime=1000 StartTime=1090 "
+                 "NumNodes=3 NumCPUs=12 CPUs/Task=4'");
   begin(&run, &parameters, &record);
   add_stage(record, &corpus, 100, false);
   if (root) {
@@ -86,7 +113,7 @@ static void test_stages_and_what_is_kept(void **state)
     json_decref(json);
   }
   add_stage(record, &knn, 50, false);
-  assert_int_equal(mt_record_write(record, MT_STOPPED), MT_OK);
+  assert_int_equal(mt_record_end(&mt_test_world, record, MT_STOPPED), MT_OK);
   mt_record_destroy(record);
   record = NULL;
   double seconds = 0.0;
@@ -99,15 +126,32 @@ static void test_stages_and_what_is_kept(void **state)
         json_object_get(json_object_get(json, "parameters"), "umap"), "spread"));
     json_t *slurm = json_object_get(json, "slurm");
     assert_string_equal(json_string_value(json_object_get(slurm, "job_id")), "4711");
-    assert_true(fabs(figure(slurm, "node_hours") - 3 * figure(json, "seconds") / 3600) <
+    assert_int_equal(figure(slurm, "queue_seconds"), 90);
+    assert_int_equal(figure(slurm, "cpus_per_task"), 4);
+    assert_int_equal(figure(json, "nodes"), 3);
+    assert_int_equal(figure(json, "cores"), 12);
+    assert_int_equal(figure(json, "format"), MT_RECORD_FORMAT);
+    assert_true(fabs(figure(json, "node_hours") - 3 * figure(json, "seconds") / 3600) <
+                1e-9);
+    assert_true(fabs(figure(json, "cpu_efficiency") -
+                     figure(json, "cpu_seconds") / figure(json, "seconds") / 12) <
                 1e-6);
+    assert_null(json_object_get(json, "earlier_starts"));
+    assert_null(json_object_get(json, "gpu_busy_share"));
+    assert_null(json_object_get(json, "gpu_peak_memory_bytes"));
     json_t *stage = stage_at(json, "stages", 1);
     assert_string_equal(json_string_value(json_object_get(stage, "name")), "knn");
     assert_string_equal(json_string_value(json_object_get(stage, "path")), "knn.h5");
     assert_int_equal(figure(stage, "rows"), 50);
     assert_int_equal(figure(json_object_get(stage, "metrics"), "figure"), 7);
     assert_true(figure(stage, "peak_memory_bytes") > 1e6);
-    double offered = figure(stage, "seconds") * figure(stage, "threads");
+    const char *since = json_string_value(json_object_get(stage, "peak_memory_since"));
+    assert_true(strcmp(since, "stage") == 0 || strcmp(since, "start") == 0);
+    assert_true(figure(json, "peak_memory_bytes") >=
+                figure(stage, "peak_memory_bytes"));
+    assert_true(
+        fabs(figure(stage, "node_hours") - 3 * figure(stage, "seconds") / 3600) < 1e-9);
+    double offered = figure(stage, "seconds") * figure(stage, "cores");
     assert_true(fabs(figure(stage, "cpu_efficiency") -
                      figure(stage, "cpu_seconds") / offered) < 1e-6);
     assert_true(figure(stage, "cpu_seconds") > 0.0);
@@ -122,7 +166,7 @@ static void test_stages_and_what_is_kept(void **state)
   /* the next run keeps the corpus and fails before it comes to knn */
   begin(&run, &parameters, &record);
   add_stage(record, &corpus, 0, true);
-  assert_int_equal(mt_record_write(record, MT_ERR_IO), MT_OK);
+  assert_int_equal(mt_record_end(&mt_test_world, record, MT_ERR_IO), MT_OK);
   if (root) {
     json = json_load_file(path, 0, NULL);
     assert_int_equal(json_integer_value(json_object_get(json, "exit_status")), 1);
@@ -161,6 +205,64 @@ static void test_stages_and_what_is_kept(void **state)
   mt_parameters_destroy(&parameters);
 }
 
+/* A job that was queued again knows of its earlier starts; another job does not. Without an
+ * answer of scontrol there is no wait, and cores are the ranks'. */
+static void test_starts_of_a_job(void **state)
+{
+  (void)state;
+  static const char *const answers[] = {
+      "echo 'JobId=4711 Restarts=0 SubmitTime=1000 StartTime=1060 NumNodes=2 "
+      "NumCPUs=8'",
+      "exit 1",
+      "echo 'JobId=4711 Restarts=2 SubmitTime=2000 StartTime=2007 NumNodes=2 NumCPUs=8'"
+      ";echo 'JobId=4712 HetJobId=4711 NumNodes=1 NumCPUs=64'"};
+  static const double waits[] = {60, NAN, 7}, nodes[] = {2, 1, 3};
+  bool root = mt_test_world.rank == 0;
+  setenv("SLURM_JOB_ID", "4711", 1);
+  unsetenv("SLURM_JOB_NUM_NODES");
+  for (int i = 0; i < 4; i++) {
+    mt_run run;
+    mt_parameters parameters;
+    mt_record *record = NULL;
+    if (i == 3)
+      setenv("SLURM_JOB_ID", "5000", 1); /* which this scontrol does not know */
+    if (root && i < 3) put_scontrol(answers[i]);
+    begin(&run, &parameters, &record);
+    add_stage(record, &corpus, 12, false);
+    assert_int_equal(mt_record_end(&mt_test_world, record, MT_STOPPED), MT_OK);
+    if (root) {
+      json_t *json = json_load_file(path, 0, NULL);
+      double waited = mt_figure(json_object_get(json, "slurm"), "queue_seconds");
+      assert_int_equal(json_array_size(json_object_get(json, "earlier_starts")),
+                       i < 3 ? i : 0);
+      if (i < 3) {
+        assert_true(isnan(waits[i]) ? isnan(waited) : waited == waits[i]);
+        assert_int_equal(figure(json, "nodes"), nodes[i]);
+      }
+      if (i == 1) /* those that the ranks can use at once */
+        assert_true(figure(json, "cores") >= 1 &&
+                    figure(json, "cores") <= figure(json, "threads"));
+      if (i == 2) {
+        mt_costs costs;
+        mt_costs_read(json, &costs);
+        assert_int_equal(figure(json, "cores"), 72);
+        assert_int_equal(figure(json_object_get(json, "slurm"), "components"), 2);
+        assert_int_equal(costs.starts, 3);
+        assert_true(costs.queue_seconds == 67);
+        json_t *first = stage_at(json, "earlier_starts", 0);
+        assert_int_equal(figure(first, "queue_seconds"), 60);
+        assert_int_equal(figure(first, "exit_status"), 3);
+        assert_true(costs.node_hours >=
+                    figure(first, "node_hours") + figure(json, "node_hours"));
+      }
+      json_decref(json);
+    }
+    mt_record_destroy(record);
+    mt_parameters_destroy(&parameters);
+  }
+  unsetenv("SLURM_JOB_ID");
+}
+
 /* A run.json that is cut off, damaged or something else is as good as none. */
 static void test_damaged_record(void **state)
 {
@@ -178,7 +280,7 @@ static void test_damaged_record(void **state)
     }
     begin(&run, &parameters, &record);
     add_stage(record, &corpus, 12, true);
-    assert_int_equal(mt_record_write(record, MT_OK), MT_OK);
+    assert_int_equal(mt_record_end(&mt_test_world, record, MT_OK), MT_OK);
     if (mt_test_world.rank == 0) {
       json_t *json = json_load_file(path, 0, NULL);
       assert_int_equal(figure(stage_at(json, "stages", 0), "rows"), 12);
@@ -192,6 +294,7 @@ static void test_damaged_record(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_stages_and_what_is_kept, make_folder,
                                     remove_folder),
+    cmocka_unit_test_setup_teardown(test_starts_of_a_job, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(test_damaged_record, make_folder, remove_folder),
 };
 

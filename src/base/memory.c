@@ -1,10 +1,12 @@
 #include "base/memory.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 /* LARGE: from here on in whole pages of the largest kind. */
 enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20, LARGE = 2 * HUGE_PAGE };
@@ -71,20 +73,37 @@ mt_status mt_string_copy(const char *text, char **out)
   return MT_OK;
 }
 
-int64_t mt_memory_available(void)
+/* A line "NAME: 1234 kB" of a file in /proc, in bytes; -1: there is none. */
+static int64_t read_kilobytes(const char *path, const char *name)
 {
   long long kilobytes = -1;
-  char line[128];
-  FILE *file = fopen("/proc/meminfo", "r");
+  char line[256], format[64];
+  FILE *file = fopen(path, "r");
+  snprintf(format, sizeof format, "%s: %%lld kB", name);
   while (file != NULL && kilobytes < 0 && fgets(line, sizeof line, file) != NULL)
-    if (sscanf(line, "MemAvailable: %lld kB", &kilobytes) != 1) kilobytes = -1;
+    if (sscanf(line, format, &kilobytes) != 1) kilobytes = -1;
   if (file != NULL) fclose(file);
-  return kilobytes >= 0 ? (int64_t)kilobytes * 1024 : INT64_MAX;
+  return kilobytes < 0 ? -1 : (int64_t)kilobytes * 1024;
+}
+
+int64_t mt_memory_available(void)
+{
+  int64_t bytes = read_kilobytes("/proc/meminfo", "MemAvailable");
+  return bytes >= 0 ? bytes : INT64_MAX;
 }
 
 int64_t mt_memory_peak(void)
 {
   struct rusage usage;
+  int64_t bytes = read_kilobytes("/proc/self/status", "VmHWM");
   getrusage(RUSAGE_SELF, &usage);
-  return (int64_t)usage.ru_maxrss * 1024;
+  return bytes >= 0 ? bytes : (int64_t)usage.ru_maxrss * 1024;
+}
+
+bool mt_memory_peak_reset(void)
+{
+  int file = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+  bool reset = file >= 0 && write(file, "5", 1) == 1;
+  if (file >= 0) close(file);
+  return reset;
 }

@@ -2,6 +2,7 @@
 #ifndef MT_BASE_MEMORY_H
 #define MT_BASE_MEMORY_H
 #include "base/status.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,7 +36,10 @@ mt_status mt_string_copy(const char *text, char **out);
  * system does not tell. */
 int64_t mt_memory_available(void);
 
-/* Peak resident memory of this process so far, bytes. */
+/* Peak resident memory (VmHWM), bytes, since mt_memory_peak_reset or the process's start. */
 int64_t mt_memory_peak(void);
+
+/* The peak counts anew from here; false: the system cannot, and it stays the process's. */
+bool mt_memory_peak_reset(void);
 
 #endif

@@ -11,7 +11,8 @@
 const char *const mt_stage_names[MT_N_STAGES + 1] = {
     "corpus", "lda", "matrix", "knn", "umap", "hdbscan", "map", NULL};
 
-static const char *const command_names[] = {"run", "check", "show", "help", NULL};
+static const char *const command_names[] = {"run",     "check", "show",
+                                            "history", "help",  NULL};
 static const char *const backend_names[] = {"auto", "cpu", "cuda", NULL};
 
 enum option_key {
@@ -34,7 +35,9 @@ enum option_key {
 
 static const struct argp_option options[] = {
     {NULL, 0, NULL, 0, "run and check:", 1},
-    {"out", KEY_OUT, "DIR", 0, "Write to DIR instead of the deck's output.path", 0},
+    {"out", KEY_OUT, "DIR", 0,
+     "Write to DIR, not to the deck's output.path (history: not to metatopics-history)",
+     0},
     {"set", KEY_SET, "SECTION.NAME=VALUE", 0,
      "Set a parameter, after the deck; may be given again. "
      "Paths are relative to the working directory",
@@ -49,25 +52,27 @@ static const struct argp_option options[] = {
     {"force", KEY_FORCE, NULL, 0, "Do these stages again, whatever is there", 0},
     {"wait-for-debugger", KEY_WAIT, NULL, 0,
      "Say each rank's node and process, and wait until one is being debugged", 0},
-    {NULL, 0, NULL, 0, "check:", 2},
+    {NULL, 0, NULL, 0, "check:", 3},
     {"get", KEY_GET, "SECTION.NAME", 0, "Print this parameter's value, and no more", 0},
-    {NULL, 0, NULL, 0, "help:", 3},
+    {NULL, 0, NULL, 0, "help:", 4},
     {"schema", KEY_SCHEMA, NULL, 0, "Write the deck's RELAX NG schema", 0},
     {"deck", KEY_DECK, NULL, 0, "Write a deck with every parameter at its default", 0},
     {"man", KEY_MAN, NULL, 0, "Write the manual page's part about parameters", 0},
-    {NULL, 0, NULL, 0, "Anywhere:", 4},
+    {NULL, 0, NULL, 0, "Anywhere:", 5},
     {"help", KEY_HELP, NULL, 0, "Show this", 0},
     {"version", KEY_VERSION, NULL, 0,
      "Show the versions of the program and its libraries", 0},
     {0}};
 
-static const char usage[] = "run DECK\ncheck DECK\nshow DIR\nhelp [SECTION]";
+static const char usage[] =
+    "run DECK\ncheck DECK\nshow DIR\nhistory DIR...\nhelp [SECTION]";
 
 static const char about[] =
     "Finds the subjects that persist in a dated text collection.\v"
     "  run DECK        do the stages that are not done yet\n"
     "  check DECK      show every parameter in force and what a run would do\n"
     "  show DIR        what a finished or half-finished run holds\n"
+    "  history DIR...  what past runs took, in DIRs or below: a table and a plot\n"
     "  help SECTION    parameters: corpus, lda, knn, umap, hdbscan, map or output\n"
     "\n"
     "Stages, in order: corpus lda matrix knn umap hdbscan map.\n"
@@ -81,12 +86,14 @@ static const char about[] =
 enum {
   RUN = 1 << MT_COMMAND_RUN,
   CHECK = 1 << MT_COMMAND_CHECK,
+  HISTORY = 1 << MT_COMMAND_HISTORY,
   HELP = 1 << MT_COMMAND_HELP
 };
 static int takers(int key)
 {
   switch (key) {
   case KEY_OUT:
+    return RUN | CHECK | HISTORY;
   case KEY_SET:
   case KEY_BACKEND:
     return RUN | CHECK;
@@ -108,8 +115,7 @@ static int takers(int key)
 
 typedef struct reading {
   mt_command command;
-  const char *words[2]; /* the command and its operand */
-  int n_words;
+  const char *word;     /* the command */
   int keys[64], n_keys; /* options seen, to refuse those of other commands */
   bool help, version;
   int stuck_at; /* the argument that getopt did not understand */
@@ -142,13 +148,12 @@ static mt_status read_choice(int key, const char *value, const char *const *word
   return MT_OK;
 }
 
-static mt_status add_set(mt_command *command, const char *assignment)
+static mt_status add_text(const char *text, const char ***texts, int *n)
 {
-  size_t bytes = sizeof *command->sets * (size_t)(command->n_sets + 1);
-  const char **sets = realloc(command->sets, bytes);
-  if (sets == NULL) return mt_fail(MT_ERR_MEMORY, "no memory for the command line");
-  command->sets = sets;
-  sets[command->n_sets++] = assignment;
+  const char **more = realloc(*texts, sizeof *more * (size_t)(*n + 1));
+  if (more == NULL) return mt_fail(MT_ERR_MEMORY, "no memory for the command line");
+  *texts = more;
+  more[(*n)++] = text;
   return MT_OK;
 }
 
@@ -165,7 +170,7 @@ static mt_status read_option(reading *read, int key, const char *value)
       status = mt_fail(MT_ERR_INPUT, "--out: the folder's name is empty");
     break;
   case KEY_SET:
-    status = add_set(command, value);
+    status = add_text(value, &command->sets, &command->n_sets);
     break;
   case KEY_BACKEND:
     status = read_choice(key, value, backend_names, "auto cpu cuda", &backend);
@@ -213,12 +218,12 @@ static mt_status read_option(reading *read, int key, const char *value)
   return status;
 }
 
+/* The command, then what it works on. */
 static mt_status read_word(reading *read, const char *word)
 {
-  if (read->n_words == 2)
-    return mt_fail(MT_ERR_INPUT, "one argument too many: \"%s\"; see metatopics --help",
-                   word);
-  read->words[read->n_words++] = word;
+  mt_command *command = &read->command;
+  if (read->word != NULL) return add_text(word, &command->folders, &command->n_folders);
+  read->word = word;
   return MT_OK;
 }
 
@@ -316,10 +321,11 @@ static mt_status settle_kind(reading *read)
     read->command.kind = read->help ? MT_COMMAND_HELP : MT_COMMAND_VERSION;
     return MT_OK;
   }
-  if (read->n_words == 0)
-    return mt_fail(MT_ERR_INPUT,
-                   "no command: run, check, show or help; see metatopics --help");
-  const char *word = read->words[0];
+  const char *word = read->word;
+  if (word == NULL)
+    return mt_fail(
+        MT_ERR_INPUT,
+        "no command: run, check, show, history or help; see metatopics --help");
   int kind = index_of(word, command_names);
   if (kind >= 0) {
     read->command.kind = (mt_command_kind)kind;
@@ -327,34 +333,43 @@ static mt_status settle_kind(reading *read)
   }
   size_t length = strlen(word);
   if (length > 4 && strcmp(word + length - 4, ".xml") == 0)
-    return mt_fail(MT_ERR_INPUT,
-                   "\"%s\" is no command (run, check, show, help); to run this deck: "
-                   "metatopics run %s",
-                   word, word);
+    return mt_fail(
+        MT_ERR_INPUT,
+        "\"%s\" is no command (run, check, show, history, help); to run this deck: "
+        "metatopics run %s",
+        word, word);
   const char *nearest = mt_nearest(word, command_names);
-  return mt_fail(MT_ERR_INPUT,
-                 "\"%s\" is no command; there are: run, check, show, help%s%s%s", word,
-                 nearest ? " (did you mean " : "", nearest ? nearest : "",
-                 nearest ? "?)" : "; see metatopics --help");
+  return mt_fail(
+      MT_ERR_INPUT,
+      "\"%s\" is no command; there are: run, check, show, history, help%s%s%s", word,
+      nearest ? " (did you mean " : "", nearest ? nearest : "",
+      nearest ? "?)" : "; see metatopics --help");
 }
 
 /* The operand goes where the command keeps it. */
 static mt_status settle_operand(reading *read)
 {
   mt_command *command = &read->command;
-  const char *operand = read->n_words > 1 ? read->words[1] : NULL;
+  const char *operand = command->n_folders > 0 ? command->folders[0] : NULL;
+  if (command->n_folders > 1 && command->kind != MT_COMMAND_HISTORY)
+    return mt_fail(MT_ERR_INPUT, "one argument too many: \"%s\"; see metatopics --help",
+                   command->folders[1]);
   switch (command->kind) {
   case MT_COMMAND_RUN:
   case MT_COMMAND_CHECK:
     command->deck = operand;
     if (operand == NULL)
-      return mt_fail(MT_ERR_INPUT, "%s which deck? metatopics %s DECK", read->words[0],
-                     read->words[0]);
+      return mt_fail(MT_ERR_INPUT, "%s which deck? metatopics %s DECK", read->word,
+                     read->word);
     break;
   case MT_COMMAND_SHOW:
     command->folder = operand;
     if (operand == NULL)
       return mt_fail(MT_ERR_INPUT, "show which run's folder? metatopics show DIR");
+    break;
+  case MT_COMMAND_HISTORY:
+    if (operand == NULL)
+      return mt_fail(MT_ERR_INPUT, "history of which runs? metatopics history DIR...");
     break;
   case MT_COMMAND_HELP:
     command->section = read->help ? NULL : operand;
@@ -371,7 +386,7 @@ static mt_status settle_options(const reading *read)
   for (int i = 0; i < read->n_keys && !read->help && !read->version; i++)
     if (!(takers(read->keys[i]) & 1 << command->kind))
       return mt_fail(MT_ERR_INPUT, "--%s does not go with %s; see metatopics --help",
-                     option_name(read->keys[i]), read->words[0]);
+                     option_name(read->keys[i]), read->word);
   if (command->from > command->until)
     return mt_fail(MT_ERR_INPUT,
                    "--from %s --until %s: the stages' order is "
@@ -393,7 +408,7 @@ mt_status mt_command_parse(int argc, char **argv, mt_command *command_out)
   MT_TRY(settle_operand(&read));
   MT_TRY(settle_options(&read));
   *command_out = read.command;
-  read.command.sets = NULL;
+  read.command.sets = read.command.folders = NULL;
 done:
   mt_command_destroy(&read.command);
   mt_log_replicated(false);
@@ -403,6 +418,7 @@ done:
 void mt_command_destroy(mt_command *command)
 {
   free(command->sets);
+  free(command->folders);
   *command = (mt_command){0};
 }
 

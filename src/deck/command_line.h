@@ -12,7 +12,8 @@ typedef enum mt_command_kind {
   MT_COMMAND_RUN,   /* deck, out, sets, backend, from, until, force, wait, verbosity */
   MT_COMMAND_CHECK, /* deck, out, sets, backend, get, verbosity */
   MT_COMMAND_SHOW,  /* folder */
-  MT_COMMAND_HELP,  /* section, help_form: mt_command_help */
+  MT_COMMAND_HISTORY, /* folders, out, verbosity */
+  MT_COMMAND_HELP,    /* section, help_form: mt_command_help */
   MT_COMMAND_VERSION,
 } mt_command_kind;
 
@@ -31,11 +32,14 @@ extern const char *const mt_stage_names[MT_N_STAGES + 1];
 /* Texts are borrowed from argv. */
 typedef struct mt_command {
   mt_command_kind kind;
-  const char *deck;    /* run, check: the file */
-  const char *folder;  /* show */
+  const char *deck;     /* run, check: the file */
+  const char *folder;   /* show */
+  const char **folders; /* history; owned */
+  int n_folders;
   const char *section; /* help: NULL for all */
   mt_help_form help_form;
-  const char *out;   /* --out; NULL: output.path of the deck */
+  const char
+      *out; /* --out; NULL: output.path of the deck; of history metatopics-history */
   const char **sets; /* --set, in order, as mt_parameters_set takes them; owned */
   int n_sets;
   mt_backend_choice backend;

@@ -1,10 +1,10 @@
 #include "report/map.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "report/draw.h"
 #include "report/glyphs.h"
 #include "report/place.h"
 #include "report/text.h"
-#include "store/folder.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -419,20 +419,6 @@ static void print_data(const mt_drawing *d, FILE *out)
 
 /* ---- map.gp ------------------------------------------------------------------------- */
 
-/* 'text', which gnuplot takes literally but for the quote itself. It does not know that XML
- * forbids ]]>, so a word joiner (of no width) breaks that. */
-static void print_quoted(const char *text, FILE *out)
-{
-  putc('\'', out);
-  for (const char *at = text; *at != '\0'; at++) {
-    if (*at == '\'') putc('\'', out);
-    if (*at == '>' && at - text >= 2 && at[-1] == ']' && at[-2] == ']')
-      fputs("\xE2\x81\xA0", out);
-    putc(*at, out);
-  }
-  putc('\'', out);
-}
-
 /* Fractions of the page, from below, as gnuplot's "screen" has them. */
 static void print_place(const mt_drawing *d, double x, double y, FILE *out)
 {
@@ -444,7 +430,7 @@ static void print_text(const mt_drawing *d, const char *text, double x, double y
                        const char *align, double font, const char *colour, FILE *out)
 {
   fputs("set label ", out);
-  print_quoted(text, out);
+  mt_gnuplot_quote(text, out);
   fputs(" at ", out);
   print_place(d, x, y, out);
   fprintf(out, " %s noenhanced font ',%.1f' tc rgb '%s' front\n", align, font, colour);
@@ -559,7 +545,7 @@ static void print_label(const mt_drawing *d, int64_t i, FILE *out)
   fprintf(out, " front fc rgb '#20FFFFFF' fs solid border lc rgb '#%06X' lw %.2f\n",
           (unsigned)colour, 1.2 * d->unit);
   fprintf(out, "set label %lld ", (long long)(FIRST_LABEL + i));
-  print_quoted(d->texts[place->choice][i], out);
+  mt_gnuplot_quote(d->texts[place->choice][i], out);
   fputs(" at ", out);
   print_place(d, box->x + 0.5 * box->w, box->y + 0.5 * box->h, out);
   fprintf(out, " center noenhanced font ',%.1f' tc rgb '#202020' front\n", d->font);
@@ -631,7 +617,7 @@ static mt_status print_png_texts(const mt_drawing *d, const mt_glyphs *glyphs,
         mt_glyphs_replace(glyphs, d->texts[d->places[i].choice][i], &text, &changed));
     if (changed) {
       fprintf(out, "set label %lld ", (long long)(FIRST_LABEL + i));
-      print_quoted(text, out);
+      mt_gnuplot_quote(text, out);
       putc('\n', out);
     }
     lacking += changed;
@@ -684,25 +670,6 @@ static mt_status print_script(const mt_drawing *d, const mt_map_options *options
 
 /* ---- files -------------------------------------------------------------------------- */
 
-/* Replaces FOLDER/NAME by what was printed to memory. */
-static mt_status save(const char *folder, const char *name, FILE *printed, char **bytes,
-                      size_t *size)
-{
-  mt_status status = MT_OK;
-  char *path = NULL;
-  bool whole = ferror(printed) == 0;
-  whole = fclose(printed) == 0 && whole;
-  MT_REQUIRE(whole, MT_ERR_MEMORY, "%s: no memory to write it", name);
-  path = mt_path_join(folder, name);
-  MT_REQUIRE(path != NULL, MT_ERR_MEMORY, "%s: no memory for its path", name);
-  MT_TRY(mt_file_replace(path, *bytes, *size));
-done:
-  free(path);
-  free(*bytes);
-  *bytes = NULL;
-  return status;
-}
-
 static mt_status save_data(const mt_drawing *d, const char *folder)
 {
   char *bytes = NULL;
@@ -710,7 +677,7 @@ static mt_status save_data(const mt_drawing *d, const char *folder)
   FILE *out = open_memstream(&bytes, &size);
   if (out == NULL) return mt_fail(MT_ERR_MEMORY, "map.dat: no memory to write it");
   print_data(d, out);
-  return save(folder, "map.dat", out, &bytes, &size);
+  return mt_printed_save(folder, "map.dat", out, &bytes, &size);
 }
 
 static mt_status save_script(const mt_drawing *d, const mt_map_options *options,
@@ -721,7 +688,7 @@ static mt_status save_script(const mt_drawing *d, const mt_map_options *options,
   FILE *out = open_memstream(&bytes, &size);
   if (out == NULL) return mt_fail(MT_ERR_MEMORY, "map.gp: no memory to write it");
   mt_status status = print_script(d, options, glyphs, out);
-  if (status == MT_OK) return save(folder, "map.gp", out, &bytes, &size);
+  if (status == MT_OK) return mt_printed_save(folder, "map.gp", out, &bytes, &size);
   fclose(out);
   free(bytes);
   return status;
@@ -741,4 +708,10 @@ done:
   mt_glyphs_destroy(&glyphs);
   drawing_destroy(&drawing);
   return status;
+}
+
+mt_status mt_map_draw(const mt_map_options *options, const char *folder,
+                      bool *drawn_out)
+{
+  return mt_pictures_draw(folder, "map", options->svg, options->png, drawn_out);
 }

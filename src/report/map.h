@@ -14,13 +14,7 @@
 mt_status mt_map_write(const mt_findings *findings, const mt_meta_topic *meta,
                        const mt_map_options *options, const char *folder);
 
-/**
- * Draws what mt_map_write left there. Each picture is drawn under a temporary name, then
- * renamed. A picture that cannot be drawn (no gnuplot on the PATH, no such terminal) is
- * warned about, and is no error: script and data stay.
- * drawn_out  are all pictures there that options ask for?
- * Errors   MT_STOPPED if a signal came meanwhile
- */
+/* Draws what mt_map_write left there (mt_pictures_draw, report/draw.h). */
 mt_status mt_map_draw(const mt_map_options *options, const char *folder,
                       bool *drawn_out);
 

@@ -6,18 +6,22 @@
 
 #include <stdio.h>
 
+/* run.json's "format": raised when a figure changes its name or meaning. */
+enum { MT_RECORD_FORMAT = 2 };
+
 typedef struct mt_record mt_record;
 
 /**
- * Starts the clock of a run. Rank 0 reads OUT/run.json of an earlier run, if there is one:
- * a stage that is kept keeps its figures. Collective.
+ * Starts the clocks of a run. Rank 0 reads OUT/run.json of an earlier run, if there is one: a
+ * stage that is kept keeps its figures, and earlier starts of the same Slurm job (it was queued
+ * again) are listed. Collective.
  * run      borrowed until mt_record_destroy
  * layout   whose GPUs the run uses; NULL: none
  */
 mt_status mt_record_begin(const mt_comm *world, const mt_run *run,
                           const mt_layout *layout, mt_record **record_out);
 
-/* Before a stage: seconds, CPU time and peak memory count from here. Collective. */
+/* Before a stage: its usage (report/meter.h) counts from here. Collective. */
 mt_status mt_record_stage_begin(const mt_comm *world, mt_record *record);
 
 /**
@@ -28,16 +32,12 @@ mt_status mt_record_stage_begin(const mt_comm *world, mt_record *record);
 mt_status mt_record_stage_end(const mt_comm *world, mt_record *record,
                               const mt_stage *stage, const mt_stage_result *result);
 
-/* Writes run.json with the run's outcome, MT_OK or what stopped it. Rank 0 alone; does
- * nothing on the others. Not collective. */
-mt_status mt_record_write(mt_record *record, mt_status outcome);
+/* Writes run.json with the run's outcome, MT_OK or what stopped it, the same on all ranks.
+ * Collective. */
+mt_status mt_record_end(const mt_comm *world, mt_record *record, mt_status outcome);
 
-/* A table of the stages: rows, seconds, peak memory, CPU efficiency, made or kept. Rank 0
- * alone; does nothing on the others. */
+/* What was written last, as mt_costs_print has it. Rank 0 alone; does nothing on the others. */
 void mt_record_print(const mt_record *record, FILE *out);
-
-/* That table from the "stages" of a run.json. */
-void mt_record_print_stages(const json_t *stages, FILE *out);
 
 void mt_record_destroy(mt_record *record); /* NULL is fine */
 

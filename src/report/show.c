@@ -4,8 +4,8 @@
 #include "corpus/corpus.h"
 #include "deck/deck.h"
 #include "lda/fits.h"
+#include "report/costs.h"
 #include "report/json_file.h"
-#include "report/record.h"
 #include "report/tables.h"
 #include "stage/stage.h"
 #include "store/folder.h"
@@ -407,7 +407,7 @@ mt_status mt_show(const char *folder, FILE *out)
   const json_t *stages = json_object_get(run.record, "stages");
   if (json_array_size(stages) > 0) {
     fputs("\nwhat it took\n", out);
-    mt_record_print_stages(stages, out);
+    mt_costs_print(run.record, out);
     fputs("\nmetrics\n", out);
     print_metrics(stages, out);
   }

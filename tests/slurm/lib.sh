@@ -72,6 +72,22 @@ expect_log() {
   expect_output "$@"
 }
 
+# figure OUT NAME: a number of run.json
+figure() { sed -n "s/^ *\"$2\": \([0-9.e-]*\),*$/\1/p" "$1/run.json" | head -1; }
+
+# expect_figures OUT CORES: run.json knows what the job held, how busy that was, how long it waited,
+# as Slurm tells
+expect_figures() {
+  local waited
+  waited=$(($(date -d "$(field "$job" StartTime)" +%s) - $(date -d "$(field "$job" SubmitTime)" +%s)))
+  [ "$(figure "$1" queue_seconds)" = $waited ] ||
+    fail "$1/run.json: queue_seconds $(figure "$1" queue_seconds), and Slurm says $waited"
+  [ "$(figure "$1" cores)" = "$2" ] || fail "$1/run.json: $(figure "$1" cores) cores, not $2"
+  awk -v e="$(figure "$1" cpu_efficiency)" -v h="$(figure "$1" node_hours)" -v s="$(figure "$1" seconds)" \
+    -v n="$(figure "$1" nodes)" 'BEGIN { exit !(e > 0 && h > 0 && (h - n * s / 3600) ^ 2 < 1e-12) }' ||
+    fail "$1/run.json: CPU efficiency $(figure "$1" cpu_efficiency), node hours $(figure "$1" node_hours)"
+}
+
 # submit COMMAND...: sets $job
 submit() {
   expect_status 0 "$@"

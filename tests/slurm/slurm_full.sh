@@ -20,6 +20,8 @@ done
 expect_same "$tmp/one" "$tmp/demo"
 cmp "$tmp/one/topics.csv" "$tmp/demo/topics.csv"
 grep -q "\"job_id\": \"$job\"" "$tmp/demo/run.json" || fail "run.json does not know job $job"
+expect_figures "$tmp/demo" 3
+expect_log "$job" "^0: job $job: waited [0-9]+ s in the queue" '^0: held: 3 nodes, 3 cores'
 
 # ---- twelve ranks on this machine's cores, more than there are fits
 write_jsonl "$tmp/corpus.jsonl" 300 2
@@ -29,6 +31,7 @@ submit "$slurm/full.sh" -N3 -n12 "$tmp/deck.xml" --out "$tmp/twelve"
 expect_end "$job" COMPLETED 120
 expect_log "$job" '12 ranks on 3 nodes'
 expect_same "$tmp/small" "$tmp/twelve"
+expect_figures "$tmp/twelve" 12
 
 # ---- a partition with GPUs: the script asks for them
 submit "$slurm/full.sh" -pgpu "$tmp/deck.xml" --out "$tmp/gpu"

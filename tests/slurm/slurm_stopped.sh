@@ -88,6 +88,9 @@ jobs[none]=$job
 
 ends_well term 'stopped by signal 15' 'stopped after a checkpoint: queued again'
 ends_well requeue
+expect_figures "$tmp/requeue" 2
+[ "$(figure "$tmp/requeue" restarts)" = 1 ] || fail "run.json does not know that it was requeued"
+expect_log "$job" 'with 1 earlier start: [0-9.]+ node hours, [0-9]+ s in the queue'
 
 # a job that may not be requeued submits another
 begin again --no-requeue -n1 -w cpu1
