@@ -28,7 +28,7 @@ store_SRC = src/store/file.c src/store/write.c src/store/read.c src/store/folder
 corpus_SRC = src/corpus/stage.c src/corpus/build.c src/corpus/collect.c \
 	src/corpus/arrange.c src/corpus/exchange.c src/corpus/vocabulary.c src/corpus/stop_words.c \
 	src/corpus/terms.c src/corpus/tokens.c src/corpus/date.c src/corpus/source.c \
-	src/corpus/intake.c src/corpus/stream.c src/corpus/sgml.c src/corpus/jsonl.c src/corpus/flat_json.c \
+	src/corpus/intake.c src/corpus/stream.c src/corpus/sgml.c src/corpus/sgml_parts.c src/corpus/jsonl.c src/corpus/flat_json.c \
 	src/corpus/csv.c src/corpus/text.c src/corpus/piece.c src/corpus/decode.c \
 	src/corpus/write.c src/corpus/read.c
 

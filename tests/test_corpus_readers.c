@@ -8,6 +8,7 @@
 #include "corpus/decode.h"
 #include "corpus/flat_json.h"
 #include "corpus/readers.h"
+#include "corpus/sgml_parts.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -205,6 +206,60 @@ static void test_sgml_large(void **state)
   sprintf(text + at, "</REUTERS>");
   expect_damage(mt_reader_sgml, text, "not well formed", "(damaged);");
   free(text);
+}
+
+/* What the scan of plain markup takes, libxml2 reads alike: a comment sends it there. Returns
+ * whether the scan took it. */
+static bool check_plain(const char *text, size_t size)
+{
+  static mt_sgml_parts parts;
+  static const char closing[] = "</REUTERS>", comment[] = "<!---->";
+  const size_t tail = sizeof closing - 1;
+  char *other = malloc(size + sizeof comment);
+  if (!mt_utf8_valid(text, size) || !mt_sgml_plain((mt_span){text, size}, &parts) ||
+      memcmp(text + size - tail, closing, tail) != 0) {
+    free(other);
+    return false;
+  }
+  memcpy(other, text, size - tail);
+  memcpy(other + size - tail, comment, sizeof comment - 1);
+  memcpy(other + size - tail + sizeof comment - 1, closing, tail);
+  assert_int_equal(read_bytes(mt_reader_sgml, other, size + sizeof comment - 1), MT_OK);
+  mt_buffer by_parser = given;
+  given = (mt_buffer){NULL, 0, 0};
+  assert_int_equal(read_bytes(mt_reader_sgml, text, size), MT_OK);
+  if (strcmp(given.bytes, by_parser.bytes) != 0)
+    fail_msg("%.*s\ngives %s\nand %s", (int)size, text, given.bytes, by_parser.bytes);
+  mt_buffer_destroy(&by_parser);
+  free(other);
+  return true;
+}
+
+/* Each byte of a document changed to some that mean something. */
+static void test_sgml_plain(void **state)
+{
+  (void)state;
+  static const char text[] =
+      "<REUTERS NEWID=\"7\" A='b'><DATE>1-MAR-1987</DATE>"
+      "<UNKNOWN> &#5;f < g ]]></UNKNOWN><TITLE>&lt;X> &amp; Y</TITLE>\n<TEXT><BODY>a &#65;"
+      "&#x42;\n\tb&c <I>d</I> &#3;<BR/>\xC3\xBC</BODY><BODY>e</BODY></TEXT></REUTERS>";
+  static const char bytes[] = "<>/&;#x\"'= A_!?]\t\n\r\x01";
+  size_t size = sizeof text - 1;
+  int64_t taken = 0;
+  char copy[sizeof text];
+  memcpy(copy, text, sizeof text);
+  options.strict = false;
+  assert_true(check_plain(copy, size));
+  assert_string_equal(given.bytes, "7|1-MAR-1987|<X> & Y|a AB\n\tb&c d &#3;\xC3\xBC"
+                                   "e;");
+  for (size_t i = sizeof "<REUTERS" - 1; i < size; i++) {
+    for (size_t b = 0; b < sizeof bytes - 1; b++) {
+      copy[i] = bytes[b];
+      taken += check_plain(copy, size);
+    }
+    copy[i] = text[i];
+  }
+  assert_true(taken > 1000);
 }
 
 /* ---- jsonl ---------------------------------------------------------------------------------- */
@@ -448,6 +503,7 @@ static void test_periods(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(test_sgml, standard),
     cmocka_unit_test_setup(test_sgml_characters, standard),
+    cmocka_unit_test_setup(test_sgml_plain, standard),
     cmocka_unit_test_setup(test_sgml_damage, standard),
     cmocka_unit_test_setup(test_sgml_large, standard),
     cmocka_unit_test_setup(test_jsonl, standard),

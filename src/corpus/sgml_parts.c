@@ -1,0 +1,257 @@
+#include "corpus/sgml_parts.h"
+#include "corpus/decode.h"
+#include "corpus/scan.h"
+
+#include <ctype.h>
+#include <utf8proc.h>
+
+/* ---- events -------------------------------------------------------------------------- */
+
+static bool is(mt_span span, const char *word)
+{
+  return span.size == strlen(word) && memcmp(span.at, word, span.size) == 0;
+}
+
+static const char *const elements[] = {
+    [MT_SGML_DATE] = "DATE", [MT_SGML_TITLE] = "TITLE", [MT_SGML_BODY] = "BODY"};
+
+void mt_sgml_begin(mt_sgml_parts *parts)
+{
+  for (int p = 0; p < MT_SGML_PARTS; p++) {
+    parts->part[p].text.size = 0;
+    parts->part[p].seen = false;
+  }
+  parts->id.size = 0;
+  parts->open = -1;
+}
+
+void mt_sgml_start(mt_sgml_parts *parts, mt_span element)
+{
+  for (int p = 0; p < MT_SGML_PARTS; p++)
+    if (is(element, elements[p])) {
+      parts->open = p;
+      parts->part[p].seen = true;
+    }
+}
+
+void mt_sgml_attribute(mt_sgml_parts *parts, mt_span name, mt_span value)
+{
+  if (!is(name, "NEWID") || parts->status != MT_OK) return;
+  parts->id.size = 0;
+  parts->status = mt_buffer_add(&parts->id, value.at, value.size);
+}
+
+void mt_sgml_text(mt_sgml_parts *parts, mt_span text)
+{
+  if (parts->open >= 0 && parts->status == MT_OK)
+    parts->status = mt_buffer_add(&parts->part[parts->open].text, text.at, text.size);
+}
+
+void mt_sgml_end(mt_sgml_parts *parts, mt_span element)
+{
+  if (parts->open >= 0 && is(element, elements[parts->open])) parts->open = -1;
+}
+
+void mt_sgml_destroy(mt_sgml_parts *parts)
+{
+  for (int p = 0; p < MT_SGML_PARTS; p++) mt_buffer_destroy(&parts->part[p].text);
+  mt_buffer_destroy(&parts->id);
+}
+
+/* ---- characters ------------------------------------------------------------------------ */
+
+static bool is_control(int32_t code)
+{
+  return code < 32 ? code != 9 && code != 10 && code != 13 : code >= 127 && code < 160;
+}
+
+static bool is_xml_character(int32_t code)
+{
+  return code == 9 || code == 10 || code == 13 || (code >= 32 && code < 0xD800) ||
+         (code >= 0xE000 && code < 0xFFFE) || (code >= 0x10000 && code < 0x110000);
+}
+
+static size_t named_reference(const char *at, size_t left, int32_t *code_out)
+{
+  static const char *const names[] = {"&lt;", "&gt;", "&amp;", "&quot;", "&apos;"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    size_t length = strlen(names[i]);
+    if (left < length || memcmp(at, names[i], length) != 0) continue;
+    *code_out = "<>&\"'"[i];
+    return length;
+  }
+  return 0;
+}
+
+size_t mt_sgml_reference(const char *at, size_t left, int32_t *code_out)
+{
+  if (left < 4 || at[1] != '#') return named_reference(at, left, code_out);
+  bool hex = at[2] == 'x';
+  size_t i = hex ? 3 : 2, first = i;
+  int64_t code = 0; /* of ten digits at most */
+  for (; i < left && i < 12 &&
+         (hex ? isxdigit((unsigned char)at[i]) : isdigit((unsigned char)at[i]));
+       i++) {
+    int digit = isdigit((unsigned char)at[i]) ? at[i] - '0' : (at[i] | 32) - 'a' + 10;
+    code = code * (hex ? 16 : 10) + digit;
+  }
+  if (i == first || i >= left || at[i] != ';' || code >= 0x110000) return 0;
+  *code_out = (int32_t)code;
+  return is_xml_character(*code_out) && !is_control(*code_out) ? i + 1 : 0;
+}
+
+bool mt_sgml_is_markup(const char *at, size_t left)
+{
+  return left > 1 && (isalpha((unsigned char)at[1]) || strchr("/!?_", at[1]) != NULL) &&
+         at[1] != '\0';
+}
+
+/* ---- plain markup ---------------------------------------------------------------------- */
+
+enum { DEEPEST = 16, MOST_ATTRIBUTES = 16 };
+
+typedef struct scanner {
+  const char *at, *end;
+  mt_sgml_parts *parts;
+  mt_span open[DEEPEST]; /* elements */
+  int depth;
+} scanner;
+
+static void skip_blanks(scanner *s)
+{
+  while (s->at < s->end && memchr(" \t\r\n", *s->at, 4) != NULL) s->at++;
+}
+
+static bool take(scanner *s, char wanted)
+{
+  if (s->at == s->end || *s->at != wanted) return false;
+  s->at++;
+  return true;
+}
+
+static bool take_name(scanner *s, mt_span *out)
+{
+  const char *first = s->at;
+  if (s->at == s->end || !isalpha((unsigned char)*s->at)) return false;
+  while (s->at < s->end && (isalnum((unsigned char)*s->at) ||
+                            (*s->at != '\0' && strchr("_-.", *s->at) != NULL)))
+    s->at++;
+  *out = (mt_span){first, (size_t)(s->at - first)};
+  return true;
+}
+
+static bool take_value(scanner *s, mt_span *out)
+{
+  if (s->at == s->end || (*s->at != '"' && *s->at != '\'')) return false;
+  char quote = *s->at++;
+  const char *first = s->at;
+  s->at += mt_plain_size(s->at, (size_t)(s->end - s->at), quote, '<');
+  *out = (mt_span){first, (size_t)(s->at - first)};
+  return take(s, quote) && memchr(first, '&', out->size) == NULL;
+}
+
+/* name="value", each name once, with a blank before it. */
+static bool take_attributes(scanner *s)
+{
+  mt_span names[MOST_ATTRIBUTES], value;
+  for (int n = 0;; n++) {
+    const char *before = s->at;
+    skip_blanks(s);
+    if (s->at == s->end || *s->at == '>' || *s->at == '/') return true;
+    if (n == MOST_ATTRIBUTES || s->at == before || !take_name(s, &names[n]))
+      return false;
+    skip_blanks(s);
+    if (!take(s, '=')) return false;
+    skip_blanks(s);
+    if (!take_value(s, &value)) return false;
+    for (int o = 0; o < n; o++)
+      if (names[o].size == names[n].size &&
+          memcmp(names[o].at, names[n].at, names[n].size) == 0)
+        return false;
+    mt_sgml_attribute(s->parts, names[n], value);
+  }
+}
+
+static bool take_start(scanner *s)
+{
+  mt_span name;
+  if (s->depth == DEEPEST || !take_name(s, &name)) return false;
+  mt_sgml_start(s->parts, name);
+  if (!take_attributes(s)) return false;
+  if (take(s, '/'))
+    mt_sgml_end(s->parts, name);
+  else
+    s->open[s->depth++] = name;
+  return take(s, '>');
+}
+
+static bool take_end(scanner *s)
+{
+  mt_span name;
+  if (!take_name(s, &name)) return false;
+  skip_blanks(s);
+  if (!take(s, '>') || s->depth == 0) return false;
+  mt_span open = s->open[--s->depth];
+  mt_sgml_end(s->parts, name);
+  return open.size == name.size && memcmp(open.at, name.at, name.size) == 0;
+}
+
+/* What stands for itself is passed on as a whole. */
+static bool take_wanted_text(scanner *s)
+{
+  const char *first = s->at;
+  while (s->at < s->end) {
+    s->at += mt_plain_size(s->at, (size_t)(s->end - s->at), '<', '&');
+    if (s->at == s->end) break;
+    size_t left = (size_t)(s->end - s->at), length = 1;
+    char meaning[4] = " ";
+    size_t size = 1;
+    int32_t code;
+    if (*s->at == '<') {
+      if (mt_sgml_is_markup(s->at, left)) break;
+      s->at++;
+      continue;
+    } else if (*s->at == '&') {
+      length = mt_sgml_reference(s->at, left, &code);
+      if (length == 0 && s->at++) continue;
+      size = (size_t)utf8proc_encode_char(code, (utf8proc_uint8_t *)meaning);
+    } else if (*s->at == '\n' || *s->at == '\t') {
+      s->at++;
+      continue;
+    } else if (*s->at == '\r') {
+      return false; /* XML has a word in line ends */
+    }
+    mt_sgml_text(s->parts, (mt_span){first, (size_t)(s->at - first)});
+    mt_sgml_text(s->parts, (mt_span){meaning, size});
+    first = s->at += length;
+  }
+  mt_sgml_text(s->parts, (mt_span){first, (size_t)(s->at - first)});
+  return true;
+}
+
+/* To the next tag. */
+static bool take_text(scanner *s)
+{
+  if (s->parts->open >= 0) return take_wanted_text(s);
+  for (; s->at < s->end; s->at++) {
+    const char *found = memchr(s->at, '<', (size_t)(s->end - s->at));
+    s->at = found != NULL ? found : s->end;
+    if (found == NULL || mt_sgml_is_markup(found, (size_t)(s->end - found))) break;
+  }
+  return true;
+}
+
+bool mt_sgml_plain(mt_span document, mt_sgml_parts *parts)
+{
+  scanner s = {.at = document.at, .end = document.at + document.size, .parts = parts};
+  mt_sgml_begin(parts);
+  if (!mt_ascii_only(document.at, document.size) &&
+      memmem(document.at, document.size, "\xEF\xBF", 2) != NULL)
+    return false; /* may be U+FFFE or U+FFFF, which XML forbids */
+  do {
+    if (!take(&s, '<')) return false;
+    if (!(take(&s, '/') ? take_end(&s) : take_start(&s))) return false;
+    if (s.depth > 0 && !take_text(&s)) return false;
+  } while (s.at < s.end && s.depth > 0);
+  return s.at == s.end && s.depth == 0;
+}
