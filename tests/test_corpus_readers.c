@@ -241,7 +241,8 @@ static void test_sgml_plain(void **state)
   (void)state;
   static const char text[] =
       "<REUTERS NEWID=\"7\" A='b'><DATE>1-MAR-1987</DATE>"
-      "<UNKNOWN> &#5;f < g ]]></UNKNOWN><TITLE>&lt;X> &amp; Y</TITLE>\n<TEXT><BODY>a &#65;"
+      "<UNKNOWN> &#5;f < g ]]></UNKNOWN><TITLE>&lt;X> &amp; Y</TITLE>\n<TEXT><BODY>a "
+      "&#65;"
       "&#x42;\n\tb&c <I>d</I> &#3;<BR/>\xC3\xBC</BODY><BODY>e</BODY></TEXT></REUTERS>";
   static const char bytes[] = "<>/&;#x\"'= A_!?]\t\n\r\x01";
   size_t size = sizeof text - 1;

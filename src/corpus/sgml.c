@@ -162,8 +162,7 @@ static mt_status give(sgml_reader *reader, size_t at)
   mt_sgml_part *part = reader->parts.part;
   mt_buffer *id = &reader->parts.id;
   record.id = span_of(id);
-  if (id->size == 0)
-    MT_TRY(mt_piece_id(reader->piece, record.offset, id, &record.id));
+  if (id->size == 0) MT_TRY(mt_piece_id(reader->piece, record.offset, id, &record.id));
   if (part[MT_SGML_DATE].seen) record.date = span_of(&part[MT_SGML_DATE].text);
   if (part[MT_SGML_TITLE].seen)
     record.title = mt_span_trim(span_of(&part[MT_SGML_TITLE].text));
