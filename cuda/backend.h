@@ -16,7 +16,7 @@ void mt_gpu_find(mt_devices *devices_out, char *why_out, size_t why_size);
 /* Has the device's pool keep its memory. */
 mt_status mt_gpu_open_pool(int device);
 
-/* Sets gpu->memory: MT_GPU_MEMORY, or what is free now but for a reserve. */
+/* Sets gpu->memory: METATOPICS_GPU_MEMORY, or what is free now but for a reserve. */
 mt_status mt_gpu_measure_memory(mt_gpu *gpu);
 
 /* ---- nn_descent.cu: the table's knn_approximate ------------------------------------------ */

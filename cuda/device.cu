@@ -54,11 +54,11 @@ mt_status mt_cublas_error(cublasStatus_t code, const char *call, const char *fil
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-/* MT_GPU_MEMORY: bytes, or with K, M, G, T behind (powers of 1024); INT64_MAX if not set. */
+/* METATOPICS_GPU_MEMORY: bytes, or with K, M, G, T behind (powers of 1024); INT64_MAX if not set. */
 static mt_status memory_limit(int64_t *limit_out)
 {
   static const char suffixes[] = "KMGT";
-  const char *text = getenv("MT_GPU_MEMORY");
+  const char *text = getenv("METATOPICS_GPU_MEMORY");
   *limit_out = INT64_MAX;
   if (text == nullptr || text[0] == '\0') return MT_OK;
   char *end;
@@ -71,7 +71,8 @@ static mt_status memory_limit(int64_t *limit_out)
   if (end == text || *end != '\0' || !(value >= 1.0 && value < 9e18))
     return mt_fail(
         MT_ERR_INPUT,
-        "MT_GPU_MEMORY=%s: not a number of bytes (as 4000000000, 512M or 40G)", text);
+        "METATOPICS_GPU_MEMORY=%s: not a number of bytes (as 4000000000, 512M or 40G)",
+        text);
   *limit_out = (int64_t)value;
   return MT_OK;
 }
@@ -117,7 +118,7 @@ static mt_status no_memory(const mt_gpu *gpu, int64_t bytes, const char *what)
   return mt_fail(
       MT_ERR_MEMORY,
       "%s: out of device memory: %s: %s wanted, %s of %s are in use; more GPUs, "
-      "or a larger MT_GPU_MEMORY if that is set, give more",
+      "or a larger METATOPICS_GPU_MEMORY if that is set, give more",
       device_name(), what, amount(bytes, wanted), amount(gpu->used, used),
       amount(gpu->memory, all));
 }

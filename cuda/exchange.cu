@@ -144,7 +144,8 @@ static void be_patient(mt_exchange *x, mt_patience *p, bool stuck)
   }
   if (now - p->since > x->deadline)
     give_up(x,
-            "not through after %.0f s (MT_GPU_DEADLINE): a peer is gone, or far behind",
+            "not through after %.0f s (METATOPICS_GPU_DEADLINE): a peer is gone, or "
+            "far behind",
             now - p->since);
 }
 
@@ -212,13 +213,14 @@ static mt_status end(mt_exchange *x, cudaStream_t stream, int64_t sent)
 
 static mt_status read_deadline(double *deadline_out)
 {
-  const char *text = getenv("MT_GPU_DEADLINE");
+  const char *text = getenv("METATOPICS_GPU_DEADLINE");
   char *rest;
   *deadline_out = DEADLINE;
   if (text == nullptr || text[0] == '\0') return MT_OK;
   *deadline_out = strtod(text, &rest);
   if (*rest != '\0' || !(*deadline_out > 0.0))
-    return mt_fail(MT_ERR_INPUT, "MT_GPU_DEADLINE=%s: not a number of seconds", text);
+    return mt_fail(MT_ERR_INPUT, "METATOPICS_GPU_DEADLINE=%s: not a number of seconds",
+                   text);
   return MT_OK;
 }
 
@@ -279,7 +281,7 @@ static mt_status connect(mt_exchange *x, const ncclUniqueId *id)
       return mt_fail(
           MT_ERR_LIBRARY,
           "NCCL on GPU %d of %d (%s, %s) has not found the others within %.0f s "
-          "(MT_GPU_DEADLINE; NCCL_DEBUG=INFO tells more)",
+          "(METATOPICS_GPU_DEADLINE; NCCL_DEBUG=INFO tells more)",
           x->team.rank, x->team.size, x->peers[x->team.rank].host, x->id, x->deadline);
     sched_yield();
   }

@@ -3,7 +3,7 @@
  * they do nothing, or copy). They are ordered on the GPU's stream and do not wait; mt_gpu_wait
  * does, polls NCCL, and aborts the job with the cause when an operation fails, a process of the
  * team on this node is gone, or an operation is not through within the deadline
- * (MT_GPU_DEADLINE seconds, 45 if it is not set, without any progress).
+ * (METATOPICS_GPU_DEADLINE seconds, 45 if it is not set, without any progress).
  * Never between an mt_* collective of MPI's and its end. */
 #ifndef MT_CUDA_EXCHANGE_H
 #define MT_CUDA_EXCHANGE_H

@@ -40,7 +40,8 @@ typedef struct mt_gpu {
   cudaStream_t stream; /* all work, in order */
   cublasHandle_t blas; /* on that stream */
   int processors;      /* multiprocessors */
-  int64_t memory; /* bytes that this backend may use (MT_GPU_MEMORY, or what is free) */
+  int64_t
+      memory; /* bytes that this backend may use (METATOPICS_GPU_MEMORY, or what is free) */
   int64_t used, peak;    /* bytes taken from the pool */
   mt_exchange *exchange; /* between the GPUs of the team */
 } mt_gpu;

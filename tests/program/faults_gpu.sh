@@ -75,11 +75,11 @@ missing_things() {
   until=knn CUDA_VISIBLE_DEVICES='' expect_status 0 on 2 "$tmp/a"
   expect_output 'the CPU backend is used: CUDA finds no GPU'
   for text in oops 5Q -1; do
-    MT_GPU_MEMORY=$text expect_status 2 on 1 "$tmp/a"
-    expect_output "MT_GPU_MEMORY=$text: not a number of bytes"
+    METATOPICS_GPU_MEMORY=$text expect_status 2 on 1 "$tmp/a"
+    expect_output "METATOPICS_GPU_MEMORY=$text: not a number of bytes"
   done
-  MT_GPU_DEADLINE=soon expect_status 2 on 1 "$tmp/a"
-  expect_output 'MT_GPU_DEADLINE=soon: not a number of seconds'
+  METATOPICS_GPU_DEADLINE=soon expect_status 2 on 1 "$tmp/a"
+  expect_output 'METATOPICS_GPU_DEADLINE=soon: not a number of seconds'
 }
 
 unlike_ranks() {
@@ -119,14 +119,14 @@ broken_gpu() {
 
 broken_exchange() {
   [ -n "$emulated" ] || return 0
-  export MT_GPU_DEADLINE=3
+  export METATOPICS_GPU_DEADLINE=3
   MT_EMULATED_NCCL=alone expect_status 1 on 2 "$tmp/a"
   expect_output 'NCCL on GPU 1 of 2 .*has not found the others within 3 s'
   MT_EMULATED_NCCL=stuck expect_status 1 on 2 "$tmp/a"
   expect_output 'error: NCCL, [a-z ]+, GPU [01] of 2 \(.*, 0000:.*not through after 3 s'
   MT_EMULATED_NCCL=failed expect_status 1 on 2 "$tmp/a"
   expect_output 'error: NCCL, [a-z ]+, GPU [01] of 2 \(.*remote process exited'
-  unset MT_GPU_DEADLINE
+  unset METATOPICS_GPU_DEADLINE
 }
 
 little_memory() {
@@ -135,7 +135,7 @@ little_memory() {
     rm -rf "$tmp/cut"
     cp -r "$tmp/whole" "$tmp/cut"
     rm "$tmp/cut/$stage.h5"
-    MT_GPU_MEMORY=1K expect_status 1 mpi "$gpus" "$metatopics" run "$deck" --out "$tmp/cut" --until hdbscan
+    METATOPICS_GPU_MEMORY=1K expect_status 1 mpi "$gpus" "$metatopics" run "$deck" --out "$tmp/cut" --until hdbscan
     expect_output 'error: .*of device memory.*[0-9] (bytes|MB)'
     [ ! -e "$tmp/cut/$stage.h5" ] || fail "$stage.h5 was made without memory"
   done
