@@ -15,4 +15,10 @@ expect_output 'umap.*kept'
 expect_status 0 "$metatopics" show "$tmp/out"
 expect_output 'meta-topics'
 expect_status 0 "$metatopics" help lda
-for file in $(grep -o '](\(doc/\|LICENSE\)[^)]*)' README.md | tr -d '](),' ); do expect_file "$file"; done
+for link in $(grep -o '](\(doc/\|LICENSE\)[^)]*)' README.md | tr -d '](),'); do
+  expect_file "${link%%#*}"
+  case $link in
+  *#*) # to a heading, in small letters, with hyphens for spaces
+    sed -n 's/^#* //p' "${link%%#*}" | tr 'A-Z ' 'a-z-' | grep -qx "${link#*#}" || fail "README.md links to $link" ;;
+  esac
+done
