@@ -72,7 +72,7 @@ static mt_status run_stages(const mt_comm *world, const mt_command *command,
                            record);
   mt_status written = mt_record_end(world, record, status);
   if (status == MT_OK) status = written;
-  if (world->rank == 0) mt_record_print(record, stderr);
+  if (mt_log_level_now() >= MT_LOG_INFO) mt_record_print(record, stderr);
   if (status == MT_STOPPED) say_stopped(world, command);
   mt_record_destroy(record);
   return status;

@@ -325,17 +325,21 @@ const char *mt_past_run_outcome(const mt_past_run *run)
   return value >= 0 && value < 4 ? outcomes[value] : "killed?";
 }
 
-/* The folder's name: letters that can be shown, the end of a long one. */
+mt_status mt_past_run_name(const mt_past_run *run, int columns, char **name_out)
+{
+  size_t length = strlen(run->folder), most = (size_t)columns;
+  const char *end = length > most ? run->folder + length - most : run->folder;
+  while ((*end & 0xC0) == 0x80) end++; /* not in the middle of a letter */
+  return mt_text_drawable(end, columns, name_out);
+}
+
 static void print_name(const mt_past_run *run, FILE *out)
 {
   enum { COLUMNS = 28 };
-  char *drawn = NULL;
-  size_t length = strlen(run->folder);
-  const char *end = length > COLUMNS ? run->folder + length - COLUMNS : run->folder;
-  while ((*end & 0xC0) == 0x80) end++; /* not in the middle of a letter */
-  if (mt_text_drawable(end, COLUMNS, &drawn) == MT_OK)
-    fprintf(out, "%-*s", COLUMNS, drawn);
-  free(drawn);
+  char *name = NULL;
+  if (mt_past_run_name(run, COLUMNS, &name) == MT_OK)
+    fprintf(out, "%-*s", COLUMNS, name);
+  free(name);
 }
 
 static void print_run(const mt_past_run *run, bool gpus, FILE *out)

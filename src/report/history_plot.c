@@ -1,12 +1,10 @@
 #include "report/history.h"
 #include "base/log.h"
 #include "report/draw.h"
-#include "report/text.h"
 #include "store/folder.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A panel of the plot: its figures are columns of history.dat, by the run's number. */
 typedef struct mt_panel {
@@ -47,8 +45,8 @@ enum {
   TOP = 50,
   PANEL = 150,
   GAP = 44,
-  BOTTOM = 120,
-  LEFT = 80,
+  BOTTOM = 100,
+  LEFT = 90,
   RIGHT = 20
 };
 enum { HEIGHT = TOP + N_PANELS * (PANEL + GAP) + BOTTOM };
@@ -84,24 +82,20 @@ static void print_data(const mt_history *history, FILE *out)
 
 /* ---- the script --------------------------------------------------------------------------- */
 
-/* The day and the folder's last name below so many of the runs that they can be read. */
+/* Day and name below so many of the runs that they can be read. */
 static void print_names(const mt_history *history, FILE *out)
 {
-  enum { MOST = 40, COLUMNS = 18 };
+  enum { MOST = 40, COLUMNS = 12 };
   int64_t every = (history->n + MOST - 1) / MOST;
   fputs("set xtics nomirror rotate by 40 right noenhanced font ',9' (", out);
   for (int64_t r = 0; r < history->n; r += every) {
     const mt_past_run *run = &history->runs[r];
-    const char *started = mt_past_run_started(run);
-    const char *slash = strrchr(run->folder, '/');
-    char *drawn = NULL, name[256];
-    if (mt_text_drawable(slash != NULL && slash[1] != '\0' ? slash + 1 : run->folder,
-                         COLUMNS, &drawn) != MT_OK)
-      continue;
-    snprintf(name, sizeof name, "%.5s %s", started + 5, drawn);
-    free(drawn);
+    char *name = NULL, label[128];
+    if (mt_past_run_name(run, COLUMNS, &name) != MT_OK) continue;
+    snprintf(label, sizeof label, "%.5s %s", mt_past_run_started(run) + 5, name);
+    free(name);
     if (r > 0) fputs(", ", out);
-    mt_gnuplot_quote(name, out);
+    mt_gnuplot_quote(label, out);
     fprintf(out, " %lld", (long long)r + 1);
   }
   fputs(")\n", out);
@@ -173,13 +167,15 @@ static void print_panel(const mt_history *history, int p, FILE *out)
   fputs("\nunset label\n", out);
 }
 
-/* Beside each marked run: how much more, and where. */
+/* Beside marked runs: how much more, and where; one of several that lie close together. */
 static void print_marks(const mt_history *history, FILE *out)
 {
+  int64_t apart = history->n / 12, last = -apart - 1;
   for (int64_t r = 0; r < history->n; r++) {
     const mt_past_run *run = &history->runs[r];
     bool left = 2 * r < history->n; /* of the page: room is to the right */
-    if (!run->marked) continue;
+    if (!run->marked || r - last <= apart) continue;
+    last = r;
     fprintf(out,
             "set label '%.2f: %s' at %lld,%.6g %s offset %d,0.4 font ',10' tc rgb "
             "'#D55E00' front\n",

@@ -20,7 +20,8 @@ expect_status 0 "$metatopics" show runs/b
 expect_output '^what it took$' '^run +- '
 
 # ---- two runs, in the order of time whatever their names; the second did half
-expect_status 0 "$metatopics" run deck.xml --out runs/a --until matrix
+expect_status 0 "$metatopics" run deck.xml --out runs/a --until matrix -q
+grep -q . output && fail "-q, and it says something"
 expect_status 0 "$metatopics" history runs
 expect_output '^2 runs; ' 'plot: metatopics-history/history.svg'
 [ "$(grep -o 'runs/[ab] ' output | xargs)" = "runs/b runs/a" ] || fail "not in the order of time"

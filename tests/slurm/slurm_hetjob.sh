@@ -16,6 +16,7 @@ expect_log "$job" 'takes one MPI_COMM_WORLD over both components' '4 ranks on 3 
   'cpu1: rank 0 of 2 threads' 'cpu2: rank 1 of 2 threads' 'gpu1: ranks 2-3 of 1 thread' \
   'knn, umap and hdbscan: ranks 2-3'
 expect_same "$tmp/one" "$tmp/het"
+expect_figures "$tmp/het" 6
 
 # ---- the options of plain sbatch
 submit sbatch -p cpu -n1 : -p gpu -n2 --gpus-per-node=2 "$slurm/hetjob.sh" "$tmp/deck.xml" \
