@@ -129,18 +129,24 @@ static int by_column(const void *a, const void *b)
   return (p > q) - (p < q);
 }
 
-/* A row's links by column, the two directions of an edge made one. Returns how many. */
-static int64_t merge_row(int64_t count, mt_link *links)
+/* A row's links by column, the two directions of an edge made one, whose weight is then in
+ * `there`. Returns how many. */
+static int64_t merge_row(float mix_ratio, int64_t count, mt_link *links)
 {
-  int64_t kept = 0;
+  int64_t merged = 0, kept = 0;
   qsort(links, (size_t)count, sizeof *links, by_column);
   for (int64_t e = 0; e < count; e++) {
-    if (kept == 0 || links[kept - 1].column != links[e].column) {
-      links[kept++] = links[e];
+    if (merged == 0 || links[merged - 1].column != links[e].column) {
+      links[merged++] = links[e];
     } else {
-      links[kept - 1].there += links[e].there; /* one of the two is 0 */
-      links[kept - 1].back += links[e].back;
+      links[merged - 1].there += links[e].there; /* one of the two is 0 */
+      links[merged - 1].back += links[e].back;
     }
+  }
+  for (int64_t e = 0; e < merged; e++) {
+    links[kept] = links[e];
+    links[kept].there = mt_umap_union(links[e].there, links[e].back, mix_ratio);
+    kept += links[kept].there > 0.0f;
   }
   return kept;
 }
@@ -181,22 +187,22 @@ static mt_status fill_graph(float mix_ratio, const int64_t *row_at, mt_link *lin
                             mt_graph *graph)
 {
   mt_status status = MT_OK;
-  int64_t kept = 0;
 
   MT_NEW(graph->indptr, graph->local + 1);
-  MT_NEW(graph->indices, row_at[graph->local]);
-  MT_NEW(graph->weights, row_at[graph->local]);
-  for (int64_t i = 0; i < graph->local; i++) {
-    mt_link *row = links + row_at[i];
-    int64_t count = merge_row(row_at[i + 1] - row_at[i], row);
-    for (int64_t e = 0; e < count; e++) {
-      float weight = mt_umap_union(row[e].there, row[e].back, mix_ratio);
-      if (!(weight > 0.0f)) continue;
-      graph->indices[kept] = row[e].column;
-      graph->weights[kept++] = weight;
+#pragma omp parallel for schedule(dynamic, 256)
+  for (int64_t i = 0; i < graph->local; i++)
+    graph->indptr[i + 1] =
+        merge_row(mix_ratio, row_at[i + 1] - row_at[i], links + row_at[i]);
+  for (int64_t i = 0; i < graph->local; i++) graph->indptr[i + 1] += graph->indptr[i];
+  MT_NEW(graph->indices, graph->indptr[graph->local]);
+  MT_NEW(graph->weights, graph->indptr[graph->local]);
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < graph->local; i++)
+    for (int64_t e = graph->indptr[i]; e < graph->indptr[i + 1]; e++) {
+      const mt_link *link = links + row_at[i] + (e - graph->indptr[i]);
+      graph->indices[e] = link->column;
+      graph->weights[e] = link->there;
     }
-    graph->indptr[i + 1] = kept;
-  }
 done:
   return status;
 }
