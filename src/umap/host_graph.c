@@ -21,10 +21,10 @@ enum { ROWS = 512 }; /* that a thread takes at a time */
  * stand. */
 typedef struct {
   const mt_graph *graph;
-  int64_t *place;   /* (n) where each vertex stands, among those of its rank */
-  int64_t *vertex;  /* (local) which vertex stands where */
-  int64_t *indptr;  /* (local + 1) */
-  int64_t *columns; /* places */
+  int64_t *place;    /* (n) where each vertex stands, among those of its rank */
+  int64_t *vertex;   /* (local) which vertex stands where */
+  int64_t *indptr;   /* (local + 1) */
+  uint32_t *columns; /* places: the matrix goes through the caches in each product */
   double *values;
   int64_t *members; /* the parts' members and what is known of rows, by place */
   int32_t *part_of;
@@ -80,6 +80,10 @@ static mt_status adjacency_create(const mt_graph *graph, const mt_eigen_parts *p
   mt_status status = MT_OK;
   int64_t edges = graph->indptr[graph->local];
   a->graph = graph;
+  MT_REQUIRE(graph->n <= UINT32_MAX, MT_ERR_INPUT,
+             "%lld points are too many for a spectral start: allowed are %lld; "
+             "umap.init=pca takes more",
+             (long long)graph->n, (long long)UINT32_MAX);
   MT_NEW(a->place, graph->n);
   MT_NEW(a->vertex, graph->local);
   MT_NEW(a->indptr, graph->local + 1);
@@ -130,7 +134,7 @@ static void fill(const mt_eigen_parts *parts, const double *degrees,
     int64_t v = a->vertex[i], from = graph->indptr[v] - a->indptr[i];
     for (int64_t e = a->indptr[i]; e < a->indptr[i + 1]; e++) {
       int64_t j = graph->indices[from + e];
-      a->columns[e] = a->place[j];
+      a->columns[e] = (uint32_t)a->place[j];
       a->values[e] = mt_umap_adjacency(graph->weights[from + e],
                                        degrees[graph->first + v], degrees[j]);
     }
@@ -162,7 +166,7 @@ static void step_rows(const mt_adjacency *a, int64_t m, int64_t first, int64_t l
     for (int64_t c = 0; c < m; c += 4) {
       four sum = {0.0};
       for (int64_t e = a->indptr[i]; e < a->indptr[i + 1]; e++)
-        sum += a->values[e] * *(const four *)(x + a->columns[e] * m + c);
+        sum += a->values[e] * *(const four *)(x + (int64_t)a->columns[e] * m + c);
       for (int64_t k = 0; k < 4; k++)
         y[row * m + c + k] =
             mt_eigen_combine(&steps[p], sum[k], x[row * m + c + k], y[row * m + c + k]);
