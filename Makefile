@@ -44,7 +44,7 @@ umap_SRC = src/umap/stage.c src/umap/layout.c src/umap/graph.c src/umap/fit_ab.c
 	src/umap/reference.c
 
 hdbscan_SRC = src/hdbscan/hdbscan.c src/hdbscan/spanning_tree_ref.c src/hdbscan/distinct.c \
-	src/hdbscan/linkage.c src/hdbscan/condense.c src/hdbscan/select.c src/hdbscan/share.c src/hdbscan/stage.c
+	src/hdbscan/edges.c src/hdbscan/linkage.c src/hdbscan/condense.c src/hdbscan/select.c src/hdbscan/share.c src/hdbscan/stage.c
 
 backend_SRC = src/backend/open.c src/backend/cpu.c src/backend/cpu_knn.c src/backend/cpu_nn_descent.c src/backend/cpu_umap_graph.c src/backend/cpu_umap_start.c \
 	src/backend/cpu_umap_epochs.c \

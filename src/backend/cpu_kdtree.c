@@ -9,8 +9,7 @@ void mt_kdtree_destroy(mt_kdtree *tree)
   free(tree->first);
   free(tree->order);
   free(tree->block);
-  free(tree->low);
-  free(tree->high);
+  free(tree->box);
   memset(tree, 0, sizeof *tree);
 }
 
@@ -90,23 +89,38 @@ static void split_node(mt_kdtree *tree, const float *points, int64_t node,
 {
   int64_t d = tree->d, *order = tree->order;
   int64_t axis = widest_axis(last - first, d, points, order + first,
-                             tree->low + node * d, tree->high + node * d);
+                             tree->box + 2 * d * node, tree->box + 2 * d * node + d);
   for (int64_t i = first; i < last; i++)
     entries[i] = (entry){points[order[i] * d + axis], order[i]};
   select_smallest(entries + first, last - first, middle - first);
   for (int64_t i = first; i < last; i++) order[i] = entries[i].point;
 }
 
+/* Node j of those that have `wide` leaves below. */
+static void split_one(mt_kdtree *tree, const float *points, int64_t wide, int64_t j,
+                      entry *entries)
+{
+  const int64_t *first = tree->first + j * wide;
+  split_node(tree, points, tree->n_leaves / wide + j, first[0], first[wide / 2],
+             first[wide], entries);
+}
+
+/* Large nodes level by level, then all below each of the others by one thread, whose cache
+ * holds them. */
 static void split_all(mt_kdtree *tree, const float *points, entry *entries)
 {
-  for (int64_t level = 1; level < tree->n_leaves; level *= 2) {
-    int64_t wide = tree->n_leaves / level; /* leaves below each node */
+  enum { SMALL = 256 }; /* leaves */
+  int64_t n_leaves = tree->n_leaves, wide = n_leaves;
+  for (; wide > SMALL; wide /= 2) {
 #pragma omp parallel for schedule(dynamic, 1)
-    for (int64_t j = 0; j < level; j++)
-      split_node(tree, points, level + j, tree->first[j * wide],
-                 tree->first[j * wide + wide / 2], tree->first[(j + 1) * wide],
-                 entries);
+    for (int64_t j = 0; j < n_leaves / wide; j++)
+      split_one(tree, points, wide, j, entries);
   }
+#pragma omp parallel for schedule(dynamic, 1)
+  for (int64_t j = 0; j < n_leaves / wide; j++)
+    for (int64_t below = wide; below > 1; below /= 2)
+      for (int64_t k = j * (wide / below); k < (j + 1) * (wide / below); k++)
+        split_one(tree, points, below, k, entries);
 }
 
 /* Copies a leaf's coordinates, and finds its box. */
@@ -114,12 +128,11 @@ static void fill_leaf(mt_kdtree *tree, const float *points, int64_t leaf)
 {
   int64_t first = tree->first[leaf], size = mt_kdtree_leaf_size(tree, leaf),
           d = tree->d;
-  int64_t node = tree->n_leaves + leaf;
+  float *box = tree->box + 2 * d * (tree->n_leaves + leaf);
   for (int64_t t = 0; t < d; t++)
     for (int64_t i = 0; i < size; i++)
       tree->block[first * d + t * size + i] = points[tree->order[first + i] * d + t];
-  widest_axis(size, d, points, tree->order + first, tree->low + node * d,
-              tree->high + node * d);
+  widest_axis(size, d, points, tree->order + first, box, box + d);
 }
 
 mt_status mt_kdtree_build(int64_t n, int64_t d, const float *points,
@@ -134,8 +147,7 @@ mt_status mt_kdtree_build(int64_t n, int64_t d, const float *points,
   MT_NEW(tree.first, tree.n_leaves + 1);
   MT_NEW(tree.order, n);
   MT_NEW(tree.block, n * d);
-  MT_NEW(tree.low, 2 * tree.n_leaves * d);
-  MT_NEW(tree.high, 2 * tree.n_leaves * d);
+  MT_NEW(tree.box, 4 * tree.n_leaves * d);
   MT_NEW(entries, n);
   for (int64_t i = 0; i <= tree.n_leaves; i++)
     tree.first[i] =

@@ -15,8 +15,7 @@ typedef struct mt_kdtree {
   int64_t *first;   /* (n_leaves + 1) positions; owned */
   int64_t *order;   /* (n) the point at each position; owned */
   float *block; /* (n, d) coordinates, leaf by leaf, in each leaf axis by axis; owned */
-  float *low;   /* (2 n_leaves, d) the box of each node; owned */
-  float *high;
+  float *box;   /* (2 n_leaves, 2, d) each node's lowest and highest; owned */
 } mt_kdtree;
 
 /**
@@ -37,8 +36,19 @@ static inline int64_t mt_kdtree_leaf_size(const mt_kdtree *tree, int64_t leaf)
 static inline double mt_kdtree_gap2(const mt_kdtree *tree, int64_t node,
                                     const float *point)
 {
-  return mt_box_distance2(tree->d, tree->low + node * tree->d,
-                          tree->high + node * tree->d, point);
+  int64_t d = tree->d;
+  const float *box = tree->box + 2 * d * node;
+  if (d == 2) return mt_box_distance2(2, box, box + 2, point); /* unrolled */
+  return mt_box_distance2(d, box, box + d, point);
+}
+
+/* mt_boxes_distance2 of two nodes. */
+static inline double mt_kdtree_gap2_between(const mt_kdtree *tree, int64_t p, int64_t q)
+{
+  int64_t d = tree->d;
+  const float *a = tree->box + 2 * d * p, *b = tree->box + 2 * d * q;
+  if (d == 2) return mt_boxes_distance2(2, a, a + 2, b, b + 2);
+  return mt_boxes_distance2(d, a, a + d, b, b + d);
 }
 
 /* mt_distance2 from a point (d) to every point of a leaf; out: (MT_KDTREE_LEAF). */

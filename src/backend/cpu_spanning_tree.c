@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_NEARBY = 64 };
+
 typedef struct space {
   mt_distinct distinct;
   mt_kdtree tree;                /* over the firsts of the distinct points */
@@ -27,7 +29,7 @@ typedef struct space {
   double *core2;                 /* (n) squared core distances by position */
   double *core2_low;             /* (nodes) the least below each node */
   int64_t first_leaf, last_leaf; /* this rank's share: [first, last) */
-  float *scratch;                /* (threads, d) */
+  float *scratch;                /* (threads, 2, d) */
 } space;
 
 /* What the rounds change. */
@@ -77,7 +79,7 @@ static mt_status space_create(const mt_comm *comm, const mt_hdbscan_options *opt
   MT_NEW(s->position, s->distinct.n);
   MT_NEW(s->core2, s->distinct.n);
   MT_NEW(s->core2_low, 2 * s->tree.n_leaves);
-  MT_NEW(s->scratch, omp_get_max_threads() * d);
+  MT_NEW(s->scratch, 2 * omp_get_max_threads() * d);
   for (int64_t i = 0; i < s->distinct.n; i++)
     s->position[s->distinct.of[s->tree.order[i]]] = i;
 done:
@@ -121,6 +123,64 @@ static int push_children(const mt_kdtree *tree, int64_t node, const float *point
   stack[top] = left_first ? right : left;
   stack[top + 1] = left_first ? left : right;
   return top + 2;
+}
+
+/* The leaves that the points of one leaf have to look at, nearest first. */
+typedef struct nearby {
+  int64_t n;
+  pending leaf[MOST_NEARBY]; /* by number; gap2 between the boxes */
+} nearby;
+
+/* Below which nodes to look, from one of a component (-1: of several). */
+typedef struct reach {
+  const forest *forest; /* NULL: below all that are near */
+  int64_t component;
+  double limit, scale; /* gap2 * scale <= limit */
+} reach;
+
+/* Is `other` within reach of a node? The gap between them, then. */
+static bool is_within(const space *s, const reach *within, int64_t node, int64_t other,
+                      double *gap2_out)
+{
+  const forest *f = within->forest;
+  if (f != NULL && within->component >= 0 && f->pure[other] == within->component)
+    return false;
+  if (f != NULL && s->core2_low[other] > within->limit) return false;
+  *gap2_out = mt_kdtree_gap2_between(&s->tree, node, other);
+  return *gap2_out * within->scale <= within->limit;
+}
+
+static void add_nearby(nearby *near, pending leaf)
+{
+  int64_t at = near->n++;
+  for (; at > 0 && near->leaf[at - 1].gap2 > leaf.gap2; at--)
+    near->leaf[at] = near->leaf[at - 1];
+  near->leaf[at] = leaf;
+}
+
+/* False if there are too many. */
+static bool find_nearby(const space *s, const reach *within, int64_t leaf,
+                        nearby *near_out)
+{
+  int64_t n_leaves = s->tree.n_leaves, own = n_leaves + leaf;
+  near_out->n = 0;
+  if (within->limit == INFINITY) return false;
+  for (int64_t up = own; up > 1; up /= 2) {
+    int64_t stack[MT_KDTREE_DEPTH + 2] = {up ^ 1};
+    for (int top = 1; top > 0;) {
+      int64_t node = stack[--top];
+      double gap2;
+      if (!is_within(s, within, own, node, &gap2)) continue;
+      if (node >= n_leaves) {
+        if (near_out->n == MOST_NEARBY) return false;
+        add_nearby(near_out, (pending){node - n_leaves, gap2});
+      } else {
+        stack[top++] = 2 * node;
+        stack[top++] = 2 * node + 1;
+      }
+    }
+  }
+  return true;
 }
 
 /* ---- core distances ---------------------------------------------------------------- */
@@ -208,16 +268,43 @@ static double count_out(neighbours *near)
   return heap[0].distance2;
 }
 
-static double core2_of(const space *s, int64_t leaf, int64_t self, const float *point,
-                       neighbour *heap)
+/* A point looks at what its own leaf has not shown: at leaves nearby, or (NULL) all. */
+static double core2_of(const space *s, int64_t leaf, const nearby *leaves,
+                       const float *point, neighbours *near)
 {
-  int64_t twins = s->distinct.count[s->distinct.of[s->tree.order[self]]] - 1;
-  neighbours near = {.wanted = s->min_samples - twins, .heap = heap};
-  if (near.wanted <= 0) return 0.0;
-  scan_for_core(s, leaf, self, point, &near);
-  for (int64_t node = s->tree.n_leaves + leaf; node > 1; node /= 2)
-    descend_for_core(s, node ^ 1, point, &near);
-  return count_out(&near);
+  if (near->wanted <= 0) return 0.0;
+  for (int64_t m = 0; leaves != NULL && m < leaves->n; m++) {
+    const pending *next = &leaves->leaf[m];
+    if (next->gap2 >= furthest(near)) break;
+    if (mt_kdtree_gap2(&s->tree, s->tree.n_leaves + next->node, point) < furthest(near))
+      scan_for_core(s, next->node, -1, point, near);
+  }
+  for (int64_t node = s->tree.n_leaves + leaf; leaves == NULL && node > 1; node /= 2)
+    descend_for_core(s, node ^ 1, point, near);
+  return count_out(near);
+}
+
+/* Core distances of a leaf's points. heaps: (MT_KDTREE_LEAF, min_samples). */
+static void find_cores_of_leaf(space *s, int64_t leaf, float *point, neighbour *heaps)
+{
+  neighbours near[MT_KDTREE_LEAF];
+  nearby leaves;
+  reach within = {.scale = 1.0};
+  int64_t first = s->tree.first[leaf], size = mt_kdtree_leaf_size(&s->tree, leaf);
+  for (int64_t i = 0; i < size; i++) {
+    int64_t twins = s->distinct.count[s->distinct.of[s->tree.order[first + i]]] - 1;
+    near[i] = (neighbours){.wanted = s->min_samples - twins,
+                           .heap = heaps + i * s->min_samples};
+    if (near[i].wanted <= 0) continue;
+    mt_kdtree_point(&s->tree, leaf, i, point);
+    scan_for_core(s, leaf, first + i, point, &near[i]);
+    if (furthest(&near[i]) > within.limit) within.limit = furthest(&near[i]);
+  }
+  bool few = find_nearby(s, &within, leaf, &leaves);
+  for (int64_t i = 0; i < size; i++) {
+    mt_kdtree_point(&s->tree, leaf, i, point);
+    s->core2[first + i] = core2_of(s, leaf, few ? &leaves : NULL, point, &near[i]);
+  }
 }
 
 static void find_least_cores(space *s)
@@ -258,16 +345,14 @@ static mt_status find_cores(const mt_comm *comm, space *s)
 {
   mt_status status = MT_OK;
   neighbour *heaps = NULL;
-  MT_TRY(mt_agree(comm, mt_memory_new(omp_get_max_threads() * s->min_samples,
-                                      sizeof *heaps, "heaps", (void **)&heaps)));
+  int64_t each = MT_KDTREE_LEAF * s->min_samples;
+  MT_TRY(mt_agree(comm, mt_memory_new(omp_get_max_threads() * each, sizeof *heaps,
+                                      "heaps", (void **)&heaps)));
 #pragma omp parallel for schedule(dynamic, 16)
   for (int64_t leaf = s->first_leaf; leaf < s->last_leaf; leaf++) {
-    float *point = s->scratch + omp_get_thread_num() * s->tree.d;
-    neighbour *heap = heaps + omp_get_thread_num() * s->min_samples;
-    for (int64_t i = s->tree.first[leaf]; i < s->tree.first[leaf + 1]; i++) {
-      mt_kdtree_point(&s->tree, leaf, i - s->tree.first[leaf], point);
-      s->core2[i] = core2_of(s, leaf, i, point, heap);
-    }
+    int thread = omp_get_thread_num();
+    find_cores_of_leaf(s, leaf, s->scratch + 2 * thread * s->tree.d,
+                       heaps + thread * each);
   }
   MT_TRY(share_cores(comm, s));
 done:
@@ -362,14 +447,79 @@ static void lower_bound_to(double *bound, double value)
   }
 }
 
-/* The least edge from the point at position i, unless others of its component have found
- * lighter ones. Which of them are found first depends on threads; the least of all does not. */
-static void search_point(const space *s, forest *f, int64_t leaf, int64_t i,
-                         float *point)
+/* Edges found earlier that still lead out are still the least of their point. */
+static void recall_edges(const space *s, forest *f)
 {
-  double limit, *best = &f->best[f->component[i]];
-  __atomic_load(best, &limit, __ATOMIC_RELAXED);
-  if (s->core2[i] > limit || f->reach[i] > limit) return;
+  for (int64_t c = 0; c < f->n; c++) f->best[c] = INFINITY;
+#pragma omp parallel for schedule(static)
+  for (int64_t i = s->tree.first[s->first_leaf]; i < s->tree.first[s->last_leaf]; i++) {
+    if (f->nearest[i] < 0) continue;
+    if (f->component[f->nearest[i]] == f->component[i])
+      f->nearest[i] = -1;
+    else
+      lower_bound_to(&f->best[f->component[i]], f->reach[i]);
+  }
+}
+
+/* Two components whose points lie side by side have no heavier least edge than these' one:
+ * so searches begin with a bound. */
+static void bound_by_pair(const space *s, forest *f, const float *p, const float *q,
+                          int64_t i)
+{
+  double distance2 = mt_distance2(s->tree.d, p, q);
+  double weight = mt_reach2(s->core2[i], s->core2[i + 1], distance2, s->scale);
+  lower_bound_to(&f->best[f->component[i]], weight);
+  lower_bound_to(&f->best[f->component[i + 1]], weight);
+}
+
+static void bound_by_pairs(const space *s, forest *f)
+{
+  int64_t d = s->tree.d;
+#pragma omp parallel for schedule(static)
+  for (int64_t leaf = s->first_leaf; leaf < s->last_leaf; leaf++) {
+    int64_t first = s->tree.first[leaf], size = mt_kdtree_leaf_size(&s->tree, leaf);
+    bool is_pure = f->pure[s->tree.n_leaves + leaf] >= 0;
+    float *p = s->scratch + 2 * omp_get_thread_num() * d, *q = p + d;
+    for (int64_t i = is_pure ? size - 1 : 0; i < size && first + i + 1 < s->tree.n;
+         i++) {
+      bool is_last = i + 1 == size;
+      if (f->component[first + i] == f->component[first + i + 1]) continue;
+      mt_kdtree_point(&s->tree, leaf, i, p);
+      mt_kdtree_point(&s->tree, leaf + is_last, is_last ? 0 : i + 1, q);
+      bound_by_pair(s, f, p, q, first + i);
+    }
+  }
+}
+
+/* The weight up to which edges from the point at position i are of use; negative if none is:
+ * others of its component have found lighter ones than it can have. */
+static double useful_weight(const space *s, const forest *f, int64_t i)
+{
+  double limit;
+  if (f->nearest[i] >= 0) return -1.0;
+  __atomic_load(&f->best[f->component[i]], &limit, __ATOMIC_RELAXED);
+  return s->core2[i] > limit || f->reach[i] > limit ? -1.0 : limit;
+}
+
+static void look_nearby(query *q, const nearby *leaves)
+{
+  const mt_kdtree *tree = &q->space->tree;
+  for (int64_t m = 0; m < leaves->n; m++) {
+    int64_t node = tree->n_leaves + leaves->leaf[m].node;
+    if (leaves->leaf[m].gap2 * q->space->scale > q->limit) break;
+    if (!is_hopeless(q, node) &&
+        mt_kdtree_gap2(tree, node, q->point) * q->space->scale <= q->limit)
+      scan_for_edge(q, leaves->leaf[m].node);
+  }
+}
+
+/* The least edge of use from the point at position i: in its leaf and those nearby, or (NULL)
+ * all. Which of them are found first depends on threads; the least of all does not. */
+static void search_point(const space *s, forest *f, int64_t leaf, const nearby *leaves,
+                         int64_t i, float *point)
+{
+  double limit = useful_weight(s, f, i);
+  if (limit < 0.0) return;
   mt_kdtree_point(&s->tree, leaf, i - s->tree.first[leaf], point);
   query q = {.space = s,
              .forest = f,
@@ -380,35 +530,86 @@ static void search_point(const space *s, forest *f, int64_t leaf, int64_t i,
              .core2 = s->core2[i],
              .limit = limit};
   if (!is_hopeless(&q, s->tree.n_leaves + leaf)) scan_for_edge(&q, leaf);
-  for (int64_t node = s->tree.n_leaves + leaf; node > 1; node /= 2)
+  if (leaves != NULL) look_nearby(&q, leaves);
+  for (int64_t node = s->tree.n_leaves + leaf; leaves == NULL && node > 1; node /= 2)
     descend_for_edge(&q, node ^ 1);
   f->nearest[i] = q.nearest;
   f->reach[i] = q.limit;
-  if (q.nearest >= 0) lower_bound_to(best, q.limit);
+  if (q.nearest >= 0) lower_bound_to(&f->best[q.component], q.limit);
 }
 
-/* Edges found earlier that still lead out are still the least of their point. */
-static void recall_edges(const space *s, forest *f)
+/* Is a leaf below `below` within reach of a node? */
+static bool is_near_below(const space *s, const reach *within, int64_t node,
+                          int64_t below)
 {
-  for (int64_t c = 0; c < f->n; c++) f->best[c] = INFINITY;
-  for (int64_t i = s->tree.first[s->first_leaf]; i < s->tree.first[s->last_leaf]; i++) {
-    int64_t component = f->component[i];
-    if (f->nearest[i] < 0) continue;
-    if (f->component[f->nearest[i]] == component)
-      f->nearest[i] = -1;
-    else if (f->reach[i] < f->best[component])
-      f->best[component] = f->reach[i];
+  int64_t stack[MT_KDTREE_DEPTH + 2] = {below};
+  for (int top = 1; top > 0;) {
+    int64_t next = stack[--top];
+    double gap2;
+    if (!is_within(s, within, node, next, &gap2)) continue;
+    if (next >= s->tree.n_leaves) return true;
+    stack[top++] = 2 * next;
+    stack[top++] = 2 * next + 1;
   }
+  return false;
+}
+
+/* No point below the node can have an edge that is of use: known for all of them at once. */
+static bool is_out_of_reach(const space *s, const forest *f, int64_t node)
+{
+  reach within = {.forest = f, .component = f->pure[node], .scale = s->scale};
+  if (within.component < 0) return false;
+  __atomic_load(&f->best[within.component], &within.limit, __ATOMIC_RELAXED);
+  if (s->core2_low[node] > within.limit) return true;
+  for (int64_t up = node; up > 1; up /= 2)
+    if (is_near_below(s, &within, node, up ^ 1)) return false;
+  return true;
+}
+
+static void search_leaf(const space *s, forest *f, int64_t leaf)
+{
+  float *point = s->scratch + 2 * omp_get_thread_num() * s->tree.d;
+  int64_t first = s->tree.first[leaf], end = s->tree.first[leaf + 1];
+  nearby leaves;
+  reach within = {.forest = f,
+                  .component = f->pure[s->tree.n_leaves + leaf],
+                  .limit = -1.0,
+                  .scale = s->scale};
+  for (int64_t i = first; i < end; i++) {
+    double limit = useful_weight(s, f, i);
+    if (limit > within.limit) within.limit = limit;
+  }
+  if (within.limit < 0.0) return;
+  bool few = find_nearby(s, &within, leaf, &leaves);
+  for (int64_t i = first; i < end; i++)
+    search_point(s, f, leaf, few ? &leaves : NULL, i, point);
+}
+
+/* The leaves below a node that are this rank's. wide: leaves below it. */
+static void search_below(const space *s, forest *f, int64_t node, int64_t wide)
+{
+  int64_t n_leaves = s->tree.n_leaves, top = node;
+  do {
+    int64_t first = node * wide - n_leaves;
+    bool mine = first < s->last_leaf && first + wide > s->first_leaf;
+    if (mine && wide == 1) search_leaf(s, f, first);
+    if (mine && wide > 1 && !is_out_of_reach(s, f, node)) { /* down to the left */
+      node *= 2;
+      wide /= 2;
+      continue;
+    }
+    for (; node != top && node % 2 == 1; node /= 2) wide *= 2;
+    if (node != top) node++;
+  } while (node != top);
 }
 
 static void search_edges(const space *s, forest *f)
 {
-#pragma omp parallel for schedule(dynamic, 16)
-  for (int64_t leaf = s->first_leaf; leaf < s->last_leaf; leaf++) {
-    float *point = s->scratch + omp_get_thread_num() * s->tree.d;
-    for (int64_t i = s->tree.first[leaf]; i < s->tree.first[leaf + 1]; i++)
-      if (f->nearest[i] < 0) search_point(s, f, leaf, i, point);
-  }
+  enum { WIDE = 64 }; /* leaves that a thread takes at a time */
+  int64_t n_leaves = s->tree.n_leaves, wide = n_leaves < WIDE ? n_leaves : WIDE;
+#pragma omp parallel for schedule(dynamic)
+  for (int64_t node = n_leaves / wide; node < 2 * n_leaves / wide; node++)
+    search_below(s, f, node, wide);
 }
 
 /* This rank's least edge out of each component; INFINITY where it has none. */
@@ -493,6 +694,7 @@ static mt_status run_rounds(const mt_comm *comm, const space *s, forest *f,
     int64_t before = f->n;
     find_pure(s, f);
     recall_edges(s, f);
+    bound_by_pairs(s, f);
     MT_TRY(mt_min_f64(comm, f->n, f->best));
     search_edges(s, f);
     gather_best(s, f);
@@ -540,7 +742,7 @@ mt_status mt_cpu_spanning_tree(mt_backend *be, const mt_comm *comm,
   MT_TRY(mt_agree(comm, forest_create(&s, &f)));
   int64_t n_edges = hang_duplicates(&s, n, tree_out);
   MT_TRY(run_rounds(comm, &s, &f, &n_edges, tree_out));
-  mt_edges_sort(n - 1, tree_out);
+  MT_TRY(mt_agree(comm, mt_edges_sort(n - 1, tree_out)));
   for (int64_t i = 0; i < n && core_out != NULL; i++)
     core_out[i] = sqrt(s.core2[s.position[s.distinct.of[i]]]);
 done:

@@ -108,10 +108,12 @@ mt_status mt_condense(int64_t n, const mt_merge *merges, int64_t min_cluster_siz
   MT_REQUIRE(n >= 0 && min_cluster_size >= 2, MT_ERR_ARG,
              "min_cluster_size is %lld, and must be 2 or more",
              (long long)min_cluster_size);
-  MT_NEW(tree.parent, 2 * n); /* every point once, and fewer than n clusters */
-  MT_NEW(tree.child, 2 * n);
-  MT_NEW(tree.lambda, 2 * n);
-  MT_NEW(tree.child_size, 2 * n);
+  /* every point once; half of the clusters have no children, and points that no other has */
+  int64_t most = n + 2 * (n / min_cluster_size);
+  MT_NEW(tree.parent, most);
+  MT_NEW(tree.child, most);
+  MT_NEW(tree.lambda, most);
+  MT_NEW(tree.child_size, most);
   MT_NEW(w.start, 2 * n);
   MT_NEW(w.order, n);
   MT_NEW(w.queue, n);

@@ -28,21 +28,41 @@ static uint64_t hash_of(int64_t d, const float *point, float *scratch)
 }
 
 /* Open addressing; slots hold distinct numbers + 1, 0 is empty. size: a power of two. */
-static void find_all(int64_t n, int64_t d, const float *points, int64_t size,
-                     int64_t *slots, float *scratch, mt_distinct *distinct)
+typedef struct table {
+  int64_t size, *slots;
+  float *scratch; /* (d) */
+} table;
+
+static void add_point(const table *t, int64_t d, const float *points, int64_t i,
+                      int64_t at, mt_distinct *distinct)
 {
-  for (int64_t i = 0; i < n; i++) {
-    const float *point = points + i * d;
-    int64_t at = (int64_t)(hash_of(d, point, scratch) & (uint64_t)(size - 1));
-    while (slots[at] != 0 &&
-           !same_point(d, point, points + distinct->first[slots[at] - 1] * d))
-      at = (at + 1) & (size - 1);
-    if (slots[at] == 0) {
-      distinct->first[distinct->n++] = i;
-      slots[at] = distinct->n;
+  const float *point = points + i * d;
+  while (t->slots[at] != 0 &&
+         !same_point(d, point, points + distinct->first[t->slots[at] - 1] * d))
+    at = (at + 1) & (t->size - 1);
+  if (t->slots[at] == 0) {
+    distinct->first[distinct->n++] = i;
+    t->slots[at] = distinct->n;
+  }
+  distinct->of[i] = t->slots[at] - 1;
+  distinct->count[t->slots[at] - 1]++;
+}
+
+/* A few at a time, so that memory fetches their slots together. */
+static void find_all(const table *t, int64_t n, int64_t d, const float *points,
+                     mt_distinct *distinct)
+{
+  enum { MANY = 32 };
+  int64_t at[MANY];
+  for (int64_t from = 0; from < n; from += MANY) {
+    int64_t to = from + MANY < n ? from + MANY : n;
+    for (int64_t i = from; i < to; i++) {
+      uint64_t hash = hash_of(d, points + i * d, t->scratch);
+      at[i - from] = (int64_t)(hash & (uint64_t)(t->size - 1));
+      __builtin_prefetch(&t->slots[at[i - from]], 1);
     }
-    distinct->of[i] = slots[at] - 1;
-    distinct->count[slots[at] - 1]++;
+    for (int64_t i = from; i < to; i++)
+      add_point(t, d, points, i, at[i - from], distinct);
   }
 }
 
@@ -51,21 +71,20 @@ mt_status mt_distinct_find(int64_t n, int64_t d, const float *points,
 {
   mt_status status = MT_OK;
   mt_distinct distinct = {0};
-  int64_t *slots = NULL, size = 16;
-  float *scratch = NULL;
+  table t = {.size = 16};
 
-  while (size < 2 * n) size *= 2;
-  MT_NEW(slots, size);
-  MT_NEW(scratch, d);
+  while (t.size < 2 * n) t.size *= 2;
+  MT_NEW(t.slots, t.size);
+  MT_NEW(t.scratch, d);
   MT_NEW(distinct.first, n);
   MT_NEW(distinct.count, n);
   MT_NEW(distinct.of, n);
-  find_all(n, d, points, size, slots, scratch, &distinct);
+  find_all(&t, n, d, points, &distinct);
   *distinct_out = distinct;
   memset(&distinct, 0, sizeof distinct);
 done:
   mt_distinct_destroy(&distinct);
-  free(scratch);
-  free(slots);
+  free(t.scratch);
+  free(t.slots);
   return status;
 }

@@ -22,8 +22,8 @@ mt_status mt_spanning_tree_ref(const mt_hdbscan_options *options, int64_t n, int
                                const float *points, mt_edge *tree_out,
                                double *core_out);
 
-/* Sorts edges by (weight, a, b). */
-void mt_edges_sort(int64_t n, mt_edge *edges);
+/* Sorts edges by (weight, a, b). No two are equal. Errors: MT_ERR_MEMORY (as much again). */
+mt_status mt_edges_sort(int64_t n, mt_edge *edges);
 
 /**
  * Which points are the same point: every distinct one has a first (the lowest index) and a

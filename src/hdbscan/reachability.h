@@ -35,6 +35,21 @@ MT_BOTH double mt_box_distance2(int64_t d, const float *low, const float *high,
   return sum;
 }
 
+/* Likewise between two boxes: never above mt_distance2 of a point in one and one in the other. */
+MT_BOTH double mt_boxes_distance2(int64_t d, const float *p_low, const float *p_high,
+                                  const float *q_low, const float *q_high)
+{
+  double sum = 0.0;
+  for (int64_t t = 0; t < d; t++) {
+    double below = (double)p_low[t] - (double)q_high[t],
+           above = (double)q_low[t] - (double)p_high[t];
+    double gap = below > above ? below : above;
+    gap = gap > 0.0 ? gap : 0.0;
+    sum += gap * gap;
+  }
+  return sum;
+}
+
 /* Squared mutual reachability. core2: squared core distances; scale: 1 / alpha^2. */
 MT_BOTH double mt_reach2(double core2_p, double core2_q, double distance2, double scale)
 {

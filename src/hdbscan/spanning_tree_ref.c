@@ -4,18 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int compare_edges(const void *left, const void *right)
-{
-  const mt_edge *p = left, *q = right;
-  if (mt_edge_before(p->weight, p->a, p->b, q->weight, q->a, q->b)) return -1;
-  return mt_edge_before(q->weight, q->a, q->b, p->weight, p->a, p->b);
-}
-
-void mt_edges_sort(int64_t n, mt_edge *edges)
-{
-  qsort(edges, (size_t)n, sizeof *edges, compare_edges);
-}
-
 /* The k-th smallest squared distance from point i to another; nearest: (k). */
 static double core2_of(int64_t n, int64_t d, const float *points, int64_t i, int64_t k,
                        double *nearest)
@@ -85,7 +73,7 @@ mt_status mt_spanning_tree_ref(const mt_hdbscan_options *options, int64_t n, int
   for (int64_t i = 0; i < n; i++) core2[i] = core2_of(n, d, points, i, k, nearest);
   prim_run(n, d, points, core2, 1.0 / (options->alpha * options->alpha), &state,
            tree_out);
-  mt_edges_sort(n - 1, tree_out);
+  MT_TRY(mt_edges_sort(n - 1, tree_out));
   for (int64_t i = 0; i < n && core_out != NULL; i++) core_out[i] = sqrt(core2[i]);
 done:
   free(nearest);
