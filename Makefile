@@ -156,7 +156,7 @@ LIB = $(BUILD)/libmetatopics.a
 LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/%.o)
 TOOLS = $(BUILD)/newswire
 BENCH_PROGRAMS = $(patsubst %,$(BUILD)/bench/%,bench_data bench_limits bench_lda bench_knn \
-	bench_umap bench_hdbscan bench_layout)
+	bench_umap bench_hdbscan bench_layout many_documents)
 # `make check TESTS="test_comm planted"` runs those alone, units or whole-program tests
 ONLY = $(filter command,$(firstword $(origin TESTS)))
 C_TESTS = $(foreach t,$(TESTS),$(if $(wildcard tests/$t.c),$t))
