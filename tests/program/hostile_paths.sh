@@ -36,20 +36,17 @@ expect_output 'leads back to a folder above it'
 ln -s nowhere "$tmp/dangling"
 run_on "$tmp/dangling" 2
 
-# ---- bytes that are no text: any order of them, the same each time
-bytes() { LC_ALL=C awk -v seed="$1" 'BEGIN { srand(seed); for (i = 0; i < 60000; i++) printf "%c", 1 + int(255 * rand()) }'; }
-for seed in 1 2 3; do
-  bytes $seed >"$tmp/noise"
-  expect_status 2 in_time "$metatopics" run "$tmp/noise" --out "$tmp/out"
-  run_on "$tmp/noise" 2
-  for format in reuters-sgml jsonl csv text; do
-    for strict in true false; do
-      write_deck "$tmp/deck.xml" "$tmp/noise" "$lda"
-      status=0
-      in_time "$metatopics" run "$tmp/deck.xml" --out "$tmp/out" --set corpus.format=$format \
-        --set corpus.strict=$strict >"$tmp/output" 2>&1 || status=$?
-      [ $status = 0 ] || [ $status = 2 ] || { cat "$tmp/output" >&2; fail "noise as $format: status $status"; }
-    done
+# ---- bytes that are no text (tests/fuzz tries others)
+LC_ALL=C awk 'BEGIN { srand(1); for (i = 0; i < 60000; i++) printf "%c", 1 + int(255 * rand()) }' >"$tmp/noise"
+expect_status 2 in_time "$metatopics" run "$tmp/noise" --out "$tmp/out"
+run_on "$tmp/noise" 2
+for format in reuters-sgml jsonl csv text; do
+  for strict in true false; do
+    write_deck "$tmp/deck.xml" "$tmp/noise" "$lda"
+    status=0
+    in_time "$metatopics" run "$tmp/deck.xml" --out "$tmp/out" --set corpus.format=$format \
+      --set corpus.strict=$strict >"$tmp/output" 2>&1 || status=$?
+    [ $status = 0 ] || [ $status = 2 ] || { cat "$tmp/output" >&2; fail "noise as $format: status $status"; }
   done
 done
 
