@@ -34,7 +34,7 @@ mt_status mt_lda_room_new(int64_t n_components, int64_t longest, mt_lda_room **r
   int64_t words = (longest > 0 ? longest + MT_LDA_LANES - 1 : MT_LDA_LANES) /
                   MT_LDA_LANES * MT_LDA_LANES;
   MT_NEW(room, 1);
-  MT_NEW(room->memory, MT_LDA_SLOTS * (words * (n_components + 2) + 2 * padded));
+  MT_NEW(room->memory, MT_LDA_SLOTS * (words * (n_components + 2) + 7 * padded));
   float *at = room->memory;
   for (int s = 0; s < MT_LDA_SLOTS; s++) {
     mt_lda_slot *slot = &room->slots[s];
@@ -43,6 +43,11 @@ mt_status mt_lda_room_new(int64_t n_components, int64_t longest, mt_lda_room **r
     slot->ratio = take(&at, words);
     slot->gamma = take(&at, padded);
     slot->weight = take(&at, padded);
+    slot->whole_gamma = take(&at, padded);
+    slot->whole_weight = take(&at, padded);
+    slot->topic = (int32_t *)take(&at, padded); /* as wide as a float */
+    slot->groups = (int32_t *)take(&at, padded);
+    slot->kept = (int32_t *)take(&at, padded);
   }
   *room_out = room;
   room = NULL;

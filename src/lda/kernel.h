@@ -80,12 +80,18 @@ enum { MT_LDA_LANES = 16, MT_LDA_SLOTS = 2 };
 typedef struct mt_lda_slot {
   int64_t document, n, tiles; /* n stored counts in tiles of 16, padded with count 0 */
   int64_t steps;
+  int64_t topics;       /* in work: at first K, and always one or more */
+  int32_t *topic;       /* (topics) which they are, ascending */
   float eps, eps_later; /* added to the norms: in the first step, and after it */
-  float *block;         /* (tiles, K, 16): the terms' columns of the table */
+  float *block;         /* (tiles, topics, 16): the terms' columns of the table */
   float *counts;        /* (tiles, 16) */
   float *ratio;         /* (tiles, 16): count / norm */
-  float *gamma;         /* (padded) */
-  float *weight;        /* (padded) exp(psi(gamma)), zero beyond K */
+  float *gamma;         /* (padded) of the topics in work; the prior beyond */
+  float *weight;        /* (padded) exp(psi(gamma)) */
+  float *whole_gamma, *whole_weight; /* (padded) of all K, once the document is done */
+  int64_t n_groups;
+  int32_t *groups; /* (n_groups) where the 16 topics begin that have one in work */
+  int32_t *kept;   /* (padded) room: which stay in work */
 } mt_lda_slot;
 
 struct mt_lda_room {

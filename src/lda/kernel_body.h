@@ -83,7 +83,8 @@ MT_INLINE v16 norm_of(int64_t n, const float *weight, const float *block, v16 ep
 }
 
 /* New gamma and weight of 16 topics from their sums of ratio x column; how much gamma
- * changes. Beyond K the sums are 0, gamma stays at the prior, and nobody reads weight. */
+ * changes. Beyond the topics in work the sums are 0, gamma stays at the prior, and nobody
+ * reads weight. */
 MT_INLINE v16 update_topics(const mt_lda_pass *pass, int64_t first, v16 sums,
                             mt_lda_slot *slot)
 {
@@ -134,9 +135,9 @@ static v16 gather_sums(int n, int64_t tiles, int64_t stride, const float *block,
   return v_sums(sums);
 }
 
-MT_INLINE void ratios(const mt_lda_pass *pass, mt_lda_slot *slot)
+MT_INLINE void ratios(mt_lda_slot *slot)
 {
-  int64_t n = pass->n_components;
+  int64_t n = slot->topics;
   v16 eps = v_set(slot->eps);
   for (int64_t t = 0; t < slot->tiles; t++) {
     v16 norm = norm_of(n, slot->weight, slot->block + 16 * n * t, eps);
@@ -147,9 +148,9 @@ MT_INLINE void ratios(const mt_lda_pass *pass, mt_lda_slot *slot)
 /* One update step of a document: the sum of the changes of gamma over the topics. */
 static float step_any(const mt_lda_pass *pass, mt_lda_slot *slot)
 {
-  int64_t n = pass->n_components;
+  int64_t n = slot->topics;
   v16 change = v_set(0.0f);
-  ratios(pass, slot);
+  ratios(slot);
   for (int64_t k = 0; k < n; k += 16) {
     v16 sums = gather_sums(n - k < 16 ? (int)(n - k) : 16, slot->tiles, 16 * n,
                            slot->block + 16 * k, slot->ratio);
@@ -210,16 +211,77 @@ FEW(9) FEW(10) FEW(11) FEW(12) FEW(13) FEW(14) FEW(15) FEW(16)
 
         typedef float step_function(const mt_lda_pass *pass, mt_lda_slot *slot);
 
-static step_function *step_for(int64_t n_components)
+static step_function *step_for(int64_t topics)
 {
 #if GROUP >= 16
   static step_function *const few[17] = {
       NULL,   step_1,  step_2,  step_3,  step_4,  step_5,  step_6,  step_7, step_8,
       step_9, step_10, step_11, step_12, step_13, step_14, step_15, step_16};
-  if (n_components <= 16) return few[n_components];
+  if (topics <= 16) return few[topics];
 #endif
-  (void)n_components;
+  (void)topics;
   return step_any;
+}
+
+/* ---- topics that a document is done with ---- */
+
+/* 1 for each of 16 topics whose weight is 0 and whose gamma is the prior: such a topic adds
+ * nothing and changes no more. (exp(psi(prior)) is 0 in float for priors below 1 / 86, and
+ * gamma is never below the prior.) */
+MT_INLINE v16 settled_of(const mt_lda_slot *slot, int64_t first, v16 above_prior)
+{
+  v16 one = v_below(v_load(slot->weight + first), v_set(1e-37f), v_set(1.0f));
+  return v_below(v_load(slot->gamma + first), above_prior, one);
+}
+
+/* Keeps the topics that are not settled. */
+static void pack_topics(mt_lda_slot *slot, v16 above_prior, float prior)
+{
+  int64_t n = slot->topics, kept = 0;
+  float settled[16] __attribute__((aligned(64)));
+  for (int64_t k = 0; k < n; k++) {
+    if (k % 16 == 0) v_store(settled, settled_of(slot, k, above_prior));
+    slot->kept[kept] = (int32_t)k;
+    slot->topic[kept] = slot->topic[k];
+    slot->gamma[kept] = slot->gamma[k];
+    slot->weight[kept] = slot->weight[k];
+    kept += settled[k % 16] == 0.0f;
+  }
+  for (int64_t k = kept; k < n; k++) slot->gamma[k] = prior;
+  for (int64_t t = 0; t < slot->tiles; t++)
+    for (int64_t k = 0; k < kept; k++)
+      v_store(slot->block + 16 * (kept * t + k),
+              v_load(slot->block + 16 * (n * t + slot->kept[k])));
+  slot->topics = kept;
+}
+
+/* Goes on without those that are settled, once they are an eighth. It changes no norm and no
+ * sum but by the order of their terms, and each document does it on its own. */
+static void drop_settled(const mt_lda_pass *pass, mt_lda_slot *slot)
+{
+  float prior = (float)pass->prior;
+  int64_t n = slot->topics;
+  v16 above = v_set(nextafterf(prior, 1.0f)), sum = v_set(0.0f);
+  for (int64_t k = 0; k < n; k += 16) sum = v_add(sum, settled_of(slot, k, above));
+  int64_t settled = (int64_t)v_sum(sum) - (n + 15) / 16 * 16 + n; /* those beyond are */
+  if (8 * settled >= n && settled < n) pack_topics(slot, above, prior);
+}
+
+/* All K of them, again; and the groups of 16 that hold one in work. */
+static void fill_whole(const mt_lda_pass *pass, mt_lda_slot *slot)
+{
+  for (int64_t k = 0; k < pass->padded; k++) {
+    slot->whole_gamma[k] = (float)pass->prior;
+    slot->whole_weight[k] = 0.0f;
+  }
+  slot->n_groups = 0;
+  for (int64_t k = 0; k < slot->topics; k++) {
+    int32_t topic = slot->topic[k], group = topic / 16 * 16;
+    slot->whole_gamma[topic] = slot->gamma[k];
+    slot->whole_weight[topic] = slot->weight[k];
+    if (slot->n_groups == 0 || slot->groups[slot->n_groups - 1] != group)
+      slot->groups[slot->n_groups++] = group;
+  }
 }
 
 /* ---- starting values ---- */
@@ -354,6 +416,8 @@ static void load_document(const mt_lda_pass *pass, int64_t document, mt_lda_slot
   slot->n = pass->indptr[document + 1] - at;
   slot->tiles = slot->n > 0 ? (slot->n + 15) / 16 : 1; /* never none */
   slot->steps = 0;
+  slot->topics = K;
+  for (int64_t k = 0; k < K; k++) slot->topic[k] = (int32_t)k;
   for (int64_t t = 0; t < slot->tiles; t++) {
     int64_t left = slot->n - 16 * t < 16 ? slot->n - 16 * t : 16;
     pack_tile(pass, pass->indices + at + 16 * t, left, slot->block + 16 * K * t);
@@ -374,12 +438,14 @@ static void load_document(const mt_lda_pass *pass, int64_t document, mt_lda_slot
 static void add_stats(const mt_lda_pass *pass, mt_lda_slot *slot, float *stats)
 {
   const int32_t *ids = pass->indices + pass->indptr[slot->document];
-  ratios(pass, slot);
+  ratios(slot);
   for (int64_t i = 0; i < slot->n; i++) {
     float *row = stats + ids[i] * pass->padded;
     v16 ratio = v_set(slot->ratio[i]);
-    for (int64_t k = 0; k < pass->padded; k += 16)
-      v_store(row + k, v_fma(ratio, v_load(slot->weight + k), v_load(row + k)));
+    for (int64_t g = 0; g < slot->n_groups; g++) {
+      int64_t k = slot->groups[g];
+      v_store(row + k, v_fma(ratio, v_load(slot->whole_weight + k), v_load(row + k)));
+    }
   }
 }
 
@@ -388,16 +454,17 @@ static double score_words(const mt_lda_pass *pass, const mt_lda_slot *slot)
 {
   const int32_t *ids = pass->indices + pass->indptr[slot->document];
   int64_t n = pass->n_components;
-  double score = 0.0, shift = mt_lda_psi_total(n, slot->gamma);
+  double score = 0.0, shift = mt_lda_psi_total(n, slot->whole_gamma);
   for (int64_t t = 0; t < slot->tiles; t++) {
     float norm[16] __attribute__((aligned(64))), value[16] __attribute__((aligned(64)));
-    v16 norms = norm_of(n, slot->weight, slot->block + 16 * n * t, v_set(0.0f));
+    v16 norms = norm_of(slot->topics, slot->weight, slot->block + 16 * slot->topics * t,
+                        v_set(0.0f));
     v_store(norm, norms);
     v_store(value, natural_log(norms));
     for (int64_t i = 0; i < 16 && 16 * t + i < slot->n; i++) {
       double word = value[i];
       if (!(norm[i] > 1e-30f)) /* some of it underflowed */
-        word = mt_lda_word_log(n, slot->gamma,
+        word = mt_lda_word_log(n, slot->whole_gamma,
                                pass->lambda + ids[16 * t + i] * pass->padded,
                                pass->psi_total);
       score += slot->counts[16 * t + i] * (word - shift);
@@ -409,10 +476,12 @@ static double score_words(const mt_lda_pass *pass, const mt_lda_slot *slot)
 static void finish_document(const mt_lda_pass *pass, mt_lda_slot *slot,
                             mt_lda_lane *lane)
 {
+  fill_whole(pass, slot);
   if (lane->stats != NULL) add_stats(pass, slot, lane->stats);
   if (pass->lambda != NULL)
-    lane->score += score_words(pass, slot) +
-                   mt_lda_document_score(pass->n_components, pass->prior, slot->gamma);
+    lane->score +=
+        score_words(pass, slot) +
+        mt_lda_document_score(pass->n_components, pass->prior, slot->whole_gamma);
   lane->updates += slot->n * slot->steps;
 }
 
@@ -424,7 +493,9 @@ static void finish_document(const mt_lda_pass *pass, mt_lda_slot *slot,
 static void documents(const mt_lda_pass *pass, mt_lda_room *room, mt_lda_lane *lane)
 {
   const int64_t poll_after = (int64_t)1 << 24; /* count x topic x step: about 2 ms */
-  step_function *step = step_for(pass->n_components);
+  float least[16] __attribute__((aligned(64)));
+  v_store(least, exp_digamma(v_set((float)pass->prior)));
+  bool settles = least[0] == 0.0f;
   float tolerance = (float)(pass->tolerance * (double)pass->n_components);
   mt_lda_slot *slots[MT_LDA_SLOTS];
   int64_t next = lane->first, polled = 0;
@@ -438,8 +509,9 @@ static void documents(const mt_lda_pass *pass, mt_lda_room *room, mt_lda_lane *l
     for (int s = 0; s < active; s++) {
       mt_lda_slot *slot = slots[s];
       if (slot->steps < pass->max_steps) {
-        float change = step(pass, slot);
+        float change = step_for(slot->topics)(pass, slot);
         slot->eps = slot->eps_later;
+        if (settles) drop_settled(pass, slot);
         if (++slot->steps < pass->max_steps && !(change < tolerance)) continue;
       }
       finish_document(pass, slot, lane);
