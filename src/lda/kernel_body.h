@@ -135,11 +135,53 @@ static v16 gather_sums(int n, int64_t tiles, int64_t stride, const float *block,
   return v_sums(sums);
 }
 
+#if GROUP >= 16
+enum { TILES = 4 };
+
+/* norm_of for TILES tiles, each weight loaded once for all: the sums are the same. */
+MT_INLINE void norms_of(int64_t n, const float *weight, const float *block, v16 eps,
+                        v16 norms[TILES])
+{
+  v16 c[4][TILES];
+  int64_t stride = 16 * n, k = 4;
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; j++) {
+    v16 w = v_set(j < n ? weight[j] : 0.0f);
+#pragma GCC unroll 4
+    for (int t = 0; t < TILES; t++) {
+      v16 column = v_load(block + stride * t + 16 * (j < n ? j : 0));
+      c[j][t] = j == 0 ? v_fma(w, column, eps) : v_mul(w, column);
+    }
+  }
+  for (; k < n; k += 4)
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++) {
+      if (k + j >= n) break;
+      v16 w = v_set(weight[k + j]);
+#pragma GCC unroll 4
+      for (int t = 0; t < TILES; t++)
+        c[j][t] = v_fma(w, v_load(block + stride * t + 16 * (k + j)), c[j][t]);
+    }
+#pragma GCC unroll 4
+  for (int t = 0; t < TILES; t++)
+    norms[t] = v_add(v_add(c[0][t], c[1][t]), v_add(c[2][t], c[3][t]));
+}
+#endif
+
 MT_INLINE void ratios(mt_lda_slot *slot)
 {
-  int64_t n = slot->topics;
+  int64_t n = slot->topics, t = 0;
   v16 eps = v_set(slot->eps);
-  for (int64_t t = 0; t < slot->tiles; t++) {
+#if GROUP >= 16
+  for (; t + TILES <= slot->tiles; t += TILES) {
+    v16 norms[TILES];
+    norms_of(n, slot->weight, slot->block + 16 * n * t, eps, norms);
+    for (int i = 0; i < TILES; i++)
+      v_store(slot->ratio + 16 * (t + i),
+              v_div(v_load(slot->counts + 16 * (t + i)), norms[i]));
+  }
+#endif
+  for (; t < slot->tiles; t++) {
     v16 norm = norm_of(n, slot->weight, slot->block + 16 * n * t, eps);
     v_store(slot->ratio + 16 * t, v_div(v_load(slot->counts + 16 * t), norm));
   }
@@ -248,10 +290,12 @@ static void pack_topics(mt_lda_slot *slot, v16 above_prior, float prior)
     kept += settled[k % 16] == 0.0f;
   }
   for (int64_t k = kept; k < n; k++) slot->gamma[k] = prior;
-  for (int64_t t = 0; t < slot->tiles; t++)
-    for (int64_t k = 0; k < kept; k++)
-      v_store(slot->block + 16 * (kept * t + k),
-              v_load(slot->block + 16 * (n * t + slot->kept[k])));
+  const float *from = slot->block;
+  const int32_t *which = slot->kept;
+  float *to = slot->block;
+  for (int64_t t = 0; t < slot->tiles; t++, from += 16 * n)
+    for (int64_t k = 0; k < kept; k++, to += 16)
+      v_store(to, v_load(from + 16 * which[k]));
   slot->topics = kept;
 }
 
@@ -264,7 +308,7 @@ static void drop_settled(const mt_lda_pass *pass, mt_lda_slot *slot)
   v16 above = v_set(nextafterf(prior, 1.0f)), sum = v_set(0.0f);
   for (int64_t k = 0; k < n; k += 16) sum = v_add(sum, settled_of(slot, k, above));
   int64_t settled = (int64_t)v_sum(sum) - (n + 15) / 16 * 16 + n; /* those beyond are */
-  if (8 * settled >= n && settled < n) pack_topics(slot, above, prior);
+  if (4 * settled >= n && settled < n) pack_topics(slot, above, prior);
 }
 
 /* All K of them, again; and the groups of 16 that hold one in work. */
@@ -403,7 +447,7 @@ MT_INLINE void fetch_ahead(const mt_lda_pass *pass, int64_t document,
   for (int64_t i = pass->indptr[document]; i < pass->indptr[document + 1]; i++)
     for (int64_t k = 0; k < pass->padded; k += 16) {
       int64_t at = pass->indices[i] * pass->padded + k;
-      __builtin_prefetch(pass->table + at, 0, 3);
+      __builtin_prefetch(pass->table + at, 0, 2);
       if (stats != NULL) __builtin_prefetch(stats + at, 1, 2);
     }
 }
