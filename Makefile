@@ -86,6 +86,7 @@ TESTS += test_hdbscan_stage
 TESTS += test_knn
 TESTS += test_nn_descent
 TESTS += test_lda
+TESTS += test_lda_split
 TESTS += test_ensemble
 TESTS += test_reuters_lda
 TESTS += test_command_line

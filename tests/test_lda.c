@@ -441,7 +441,8 @@ static void test_kernels_same_bits(void **state)
 {
   (void)state;
   if (mt_lda_kernel_find("avx512") == NULL) skip(); /* nothing to compare */
-  static const int64_t topics[] = {1, 2, 3, 4, 5, 7, 8, 11, 14, 15, 16, 17, 31, 40};
+  static const int64_t topics[] = {1,  2,  3,  4,  5,  7,  8,  11,
+                                   14, 15, 16, 17, 31, 40, 100};
   mt_counts c = make_counts((shape){200, 300, 4, 90});
   mt_comm self = mt_comm_self();
   for (size_t i = 0; i < sizeof topics / sizeof topics[0]; i++) {
