@@ -155,7 +155,7 @@ KEEP_LOADED = $(if $(SANITIZE),$(BUILD)/tests/keep_loaded.o)
 
 LIB = $(BUILD)/libmetatopics.a
 LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/%.o)
-TOOLS = $(BUILD)/newswire
+TOOLS = $(BUILD)/newswire $(BUILD)/simulate
 BENCH_PROGRAMS = $(patsubst %,$(BUILD)/bench/%,bench_data bench_limits bench_lda bench_knn \
 	bench_umap bench_hdbscan bench_layout many_documents)
 # `make check TESTS="test_comm planted"` runs those alone, units or whole-program tests
@@ -251,6 +251,9 @@ $(BUILD)/gpu/tests/%: $(BUILD)/tests/%.cu.o $(cuda_OBJ) $(LIB)
 	  -L$(CUDA_HOME)/lib $(CUDA_LIBS) -lcudart_static -lrt $(LIBS) $(TEST_LIBS_FOUND)
 
 $(BUILD)/newswire: $(BUILD)/tools/newswire/newswire.o $(BUILD)/tools/newswire/words.o $(LIB)
+	$(call say,LD,$@)$(LINK) -o $@ $^ $(LIBS)
+
+$(BUILD)/simulate: $(BUILD)/tools/simulate/simulate.o $(LIB)
 	$(call say,LD,$@)$(LINK) -o $@ $^ $(LIBS)
 
 $(BUILD)/umap-layout: $(BUILD)/tools/reference/umap-layout.o $(LIB)
