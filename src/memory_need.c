@@ -14,10 +14,11 @@ static int64_t share(int64_t n, int64_t ranks)
   return (n + ranks - 1) / ranks;
 }
 
-/* Counts are gathered, packed, sent and received; terms are counted, sent and kept whole. */
+/* Packed counts are received while others are sent, then unpacked; terms are counted, sent
+ * and kept whole. */
 static int64_t corpus_bytes(const mt_sizes *s)
 {
-  return 32 * share(s->stored, s->ranks) + 300 * share(s->documents, s->ranks) +
+  return 12 * share(s->stored, s->ranks) + 200 * share(s->documents, s->ranks) +
          1000 * s->terms;
 }
 

@@ -256,7 +256,7 @@ static const struct argp_option options[] = {
     {"shape", 'p', "reuters|heavy|even", 0,
      "how months differ: as Reuters-21578's, 1 / rank^1.1, or not (reuters)", 0},
     {"ns-count", 'a', "NS", 0, "nanoseconds of a stored count and topic (12)", 0},
-    {"ns-term", 'b', "NS", 0, "nanoseconds of a term and topic (42)", 0},
+    {"ns-term", 'b', "NS", 0, "nanoseconds of a term and topic (30)", 0},
     {"spread", 'd', "X", 0, "of a fit's time, in logarithms (0.1)", 0},
     {"gpus", 'g', "N", 0, "of the last stages; 0: CPU ranks (0)", 0},
     {"ranks", 'r', "N,N,...", 0, "(1,10,100,1000,10000)", 0},
@@ -337,7 +337,7 @@ int main(int argc, char **argv)
            .terms = 20000,
            .counts = 815000,
            .ns_count = 12,
-           .ns_term = 42,
+           .ns_term = 30,
            .spread = 0.1,
            .ranks = "1,10,100,1000,10000"};
   static const struct argp argp = {
