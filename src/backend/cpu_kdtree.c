@@ -1,5 +1,6 @@
 #include "backend/cpu_kdtree.h"
 #include "base/memory.h"
+#include "base/vectors.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -164,11 +165,26 @@ done:
   return status;
 }
 
+/* In a plane: the same sums in one pass. */
+MT_FOR_VECTORS static void distances_2d(int64_t size, const float *block, float x,
+                                        float y, double *out)
+{
+  for (int64_t i = 0; i < size; i++) {
+    double across = (double)x - (double)block[i],
+           along = (double)y - (double)block[size + i];
+    out[i] = across * across + along * along;
+  }
+}
+
 void mt_kdtree_distances(const mt_kdtree *tree, int64_t leaf, const float *point,
                          double *out)
 {
   int64_t size = mt_kdtree_leaf_size(tree, leaf);
   const float *block = tree->block + tree->first[leaf] * tree->d;
+  if (tree->d == 2) {
+    distances_2d(size, block, point[0], point[1], out);
+    return;
+  }
   for (int64_t i = 0; i < size; i++) out[i] = 0.0;
   for (int64_t t = 0; t < tree->d; t++)
     for (int64_t i = 0; i < size; i++) {

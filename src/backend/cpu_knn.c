@@ -27,19 +27,13 @@
 #include "base/memory.h"
 #include "base/progress.h"
 #include "base/stop.h"
+#include "base/vectors.h"
 #include "knn/knn.h"
 
 #include <cblas.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
-
-#if defined(__x86_64__) && defined(__GLIBC__)
-/* No fused multiply-add in either: both give the same bits. */
-#define FOR_VECTORS __attribute__((target_clones("avx2", "default")))
-#else
-#define FOR_VECTORS
-#endif
 
 enum {
   PANEL = 512, /* columns of a product */
@@ -138,8 +132,8 @@ static void keep_none(int64_t count, neighbour *best)
 
 /* ---- distances in double --------------------------------------------------------------- */
 
-FOR_VECTORS static double square_of(mt_metric metric, int64_t d, const double *z,
-                                    double scale, const float *y)
+MT_FOR_VECTORS static double square_of(mt_metric metric, int64_t d, const double *z,
+                                       double scale, const float *y)
 {
   switch (metric) { /* a constant in each: one loop without branches */
   case MT_METRIC_COSINE:
@@ -151,8 +145,8 @@ FOR_VECTORS static double square_of(mt_metric metric, int64_t d, const double *z
   }
 }
 
-FOR_VECTORS static void transform(mt_metric metric, int64_t d, double scale,
-                                  const float *x, double *z)
+MT_FOR_VECTORS static void transform(mt_metric metric, int64_t d, double scale,
+                                     const float *x, double *z)
 {
   if (metric == MT_METRIC_COSINE)
     for (int64_t t = 0; t < d; t++)
@@ -203,9 +197,9 @@ static threshold limit_of(const search *s, const band *a, int64_t i)
 }
 
 /* The columns that pass the test, with their keys. */
-FOR_VECTORS static int64_t collect(int64_t count, const float *product,
-                                   const float *reach, const float *half,
-                                   threshold limit, hit *hits_out)
+MT_FOR_VECTORS static int64_t collect(int64_t count, const float *product,
+                                      const float *reach, const float *half,
+                                      threshold limit, hit *hits_out)
 {
   enum { GROUP = 32 };
   int64_t hits = 0;
@@ -225,7 +219,7 @@ FOR_VECTORS static int64_t collect(int64_t count, const float *product,
 
 /* Squared difference of two transformed rows; all terms are positive, so its relative error
  * is below (d / lanes + lanes) u. */
-FOR_VECTORS static float near_square(int64_t d, const float *a, const float *b)
+MT_FOR_VECTORS static float near_square(int64_t d, const float *a, const float *b)
 {
   enum { LANES = 32 };
   float lane[LANES] = {0.0f}, sum = 0.0f;
@@ -351,8 +345,8 @@ static void look_through(const search *s, worker *w, const band *a, int64_t i,
 
 /* ---- blocks ------------------------------------------------------------------------------ */
 
-FOR_VECTORS static double centred(int64_t d, double zoom, const double *centre,
-                                  double *z, float *near_out)
+MT_FOR_VECTORS static double centred(int64_t d, double zoom, const double *centre,
+                                     double *z, float *near_out)
 {
   double lane[MT_METRIC_LANES] = {0.0};
   for (int64_t t = 0; t < d; t++) near_out[t] = (float)((z[t] - centre[t]) * zoom);

@@ -5,18 +5,13 @@
 #include "base/memory.h"
 #include "base/progress.h"
 #include "base/stop.h"
+#include "base/vectors.h"
 #include "knn/knn.h"
 
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__x86_64__) && defined(__GLIBC__)
-/* No fused multiply-add in either: both give the same bits. */
-#define FOR_VECTORS __attribute__((target_clones("avx2", "default")))
-#else
-#define FOR_VECTORS
-#endif
 #define INLINE static inline __attribute__((always_inline))
 
 typedef struct worker { /* a thread's own memory */
@@ -64,8 +59,8 @@ INLINE double square_up_to(mt_metric metric, int64_t d, const double *z, double 
   return mt_metric_add_lanes(lane);
 }
 
-FOR_VECTORS static double square_of(mt_metric metric, int64_t d, const double *z,
-                                    double scale, const float *y, double most)
+MT_FOR_VECTORS static double square_of(mt_metric metric, int64_t d, const double *z,
+                                       double scale, const float *y, double most)
 {
   switch (metric) { /* a constant in each: one loop without branches */
   case MT_METRIC_COSINE:
@@ -85,9 +80,9 @@ INLINE double side_by(mt_metric metric, int64_t d, const float *x, double x_scal
   return mt_metric_add_lanes(lane);
 }
 
-FOR_VECTORS static double side_of(mt_metric metric, int64_t d, const float *x,
-                                  double x_scale, const float *a, double a_scale,
-                                  const float *b, double b_scale)
+MT_FOR_VECTORS static double side_of(mt_metric metric, int64_t d, const float *x,
+                                     double x_scale, const float *a, double a_scale,
+                                     const float *b, double b_scale)
 {
   switch (metric) {
   case MT_METRIC_COSINE:

@@ -22,6 +22,7 @@ enum { MOST_NEARBY = 64 };
 
 typedef struct space {
   mt_distinct distinct;
+  bool has_twins;                /* fewer distinct points than points */
   mt_kdtree tree;                /* over the firsts of the distinct points */
   int64_t min_samples;           /* at most the points less one */
   double scale;                  /* 1 / alpha^2 */
@@ -72,6 +73,7 @@ static mt_status space_create(const mt_comm *comm, const mt_hdbscan_options *opt
   mt_status status = MT_OK;
   MT_TRY(mt_distinct_find(n, d, points, &s->distinct));
   MT_TRY(mt_kdtree_build(s->distinct.n, d, points, s->distinct.first, &s->tree));
+  s->has_twins = s->distinct.n < n;
   s->min_samples = options->min_samples < n - 1 ? options->min_samples : n - 1;
   s->scale = 1.0 / (options->alpha * options->alpha);
   s->first_leaf = mt_part_first(s->tree.n_leaves, comm->size, comm->rank);
@@ -226,6 +228,13 @@ static void add_neighbour(neighbours *near, neighbour item)
   near->heap[at] = item;
 }
 
+/* How many points are the one at a position. */
+static int64_t count_at(const space *s, int64_t position)
+{
+  if (!s->has_twins) return 1;
+  return s->distinct.count[s->distinct.of[s->tree.order[position]]];
+}
+
 /* self: position of the point that asks, not counted. */
 static void scan_for_core(const space *s, int64_t leaf, int64_t self,
                           const float *point, neighbours *near)
@@ -235,8 +244,7 @@ static void scan_for_core(const space *s, int64_t leaf, int64_t self,
   mt_kdtree_distances(&s->tree, leaf, point, distance2);
   for (int64_t i = 0; i < size; i++) {
     if (distance2[i] >= furthest(near) || first + i == self) continue;
-    int64_t count = s->distinct.count[s->distinct.of[s->tree.order[first + i]]];
-    add_neighbour(near, (neighbour){distance2[i], count});
+    add_neighbour(near, (neighbour){distance2[i], count_at(s, first + i)});
   }
 }
 
@@ -292,8 +300,7 @@ static void find_cores_of_leaf(space *s, int64_t leaf, float *point, neighbour *
   reach within = {.scale = 1.0};
   int64_t first = s->tree.first[leaf], size = mt_kdtree_leaf_size(&s->tree, leaf);
   for (int64_t i = 0; i < size; i++) {
-    int64_t twins = s->distinct.count[s->distinct.of[s->tree.order[first + i]]] - 1;
-    near[i] = (neighbours){.wanted = s->min_samples - twins,
+    near[i] = (neighbours){.wanted = s->min_samples - (count_at(s, first + i) - 1),
                            .heap = heaps + i * s->min_samples};
     if (near[i].wanted <= 0) continue;
     mt_kdtree_point(&s->tree, leaf, i, point);
@@ -612,22 +619,22 @@ static void search_edges(const space *s, forest *f)
     search_below(s, f, node, wide);
 }
 
-/* This rank's least edge out of each component; INFINITY where it has none. */
+/* This rank's least edge out of each component, of the weights that searches have left;
+ * INFINITY where it has none. */
 static void gather_best(const space *s, forest *f)
 {
-  for (int64_t c = 0; c < f->n; c++) {
-    f->best[c] = INFINITY;
-    f->best_a[c] = f->best_b[c] = INT64_MAX;
-  }
+  for (int64_t c = 0; c < f->n; c++) f->best_a[c] = f->best_b[c] = INT64_MAX;
   for (int64_t i = s->tree.first[s->first_leaf]; i < s->tree.first[s->last_leaf]; i++) {
-    if (f->nearest[i] < 0) continue;
-    int64_t c = f->component[i], p = s->tree.order[i], q = s->tree.order[f->nearest[i]];
+    int64_t c = f->component[i];
+    if (f->nearest[i] < 0 || f->reach[i] != f->best[c]) continue;
+    int64_t p = s->tree.order[i], q = s->tree.order[f->nearest[i]];
     if (!edge_before_best(f->reach[i], p, q, f->best[c], f->best_a[c], f->best_b[c]))
       continue;
-    f->best[c] = f->reach[i];
     f->best_a[c] = p < q ? p : q;
     f->best_b[c] = p < q ? q : p;
   }
+  for (int64_t c = 0; c < f->n; c++)
+    if (f->best_a[c] == INT64_MAX) f->best[c] = INFINITY;
 }
 
 /* The least over all ranks, by (weight, a, b): one minimum after the other. */

@@ -2,18 +2,12 @@
  * the time: rows stand in an order in which neighbours are near, so that the vectors' rows
  * that one reads are in the caches; their numbers alone change, no sum. */
 #include "base/memory.h"
+#include "base/vectors.h"
 #include "umap/start.h"
 #include "umap/umap.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#if defined(__x86_64__) && defined(__GLIBC__)
-/* No fused multiply-add in either: both give the same bits. */
-#define FOR_VECTORS __attribute__((target_clones("avx2", "default")))
-#else
-#define FOR_VECTORS
-#endif
 
 enum { ROWS = 512 }; /* that a thread takes at a time */
 
@@ -155,7 +149,7 @@ typedef double four __attribute__((vector_size(32), may_alias));
 
 /* A step of rows [first, last) of this rank: four columns at a time, each sum in the order of
  * the row's edges. x, y: (n, m). */
-FOR_VECTORS
+MT_FOR_VECTORS
 static void step_rows(const mt_adjacency *a, int64_t m, int64_t first, int64_t last,
                       const mt_eigen_step *steps, const double *x, double *y)
 {
