@@ -74,18 +74,18 @@ done:
 
 /* ---- documents ------------------------------------------------------------------------------- */
 
-static mt_status count_token(mt_collection *c, const mt_waiting *token)
+static inline mt_status count_token(mt_collection *c, const mt_term_key *token)
 {
   mt_status status = MT_OK;
   int64_t number;
-  MT_TRY(
-      mt_terms_add_hashed(&c->terms, token->hash, token->bytes, token->size, &number));
+  MT_TRY(mt_terms_add_key(&c->terms, token, &number));
   mt_term_record *term = &c->terms.list[number];
   if (term->mark > 0) {
     c->entries[term->mark - 1].count++;
     return MT_OK;
   }
-  MT_GROW(c->entries, c->entries_capacity, c->n_entries + 1);
+  if (c->n_entries == c->entries_capacity)
+    MT_GROW(c->entries, c->entries_capacity, c->n_entries + 1);
   c->entries[c->n_entries] = (mt_entry){(int32_t)number, 1};
   term->mark = ++c->n_entries;
 done:
@@ -96,13 +96,14 @@ done:
 static mt_status on_token(void *context, const char *bytes, size_t size)
 {
   mt_collection *c = context;
-  mt_waiting *token = &c->waiting[c->n_tokens % MT_WAITING];
+  mt_term_key *token = &c->waiting[c->n_tokens % MT_WAITING];
   mt_status status = MT_OK;
   if (c->n_tokens >= MT_WAITING) status = count_token(c, token);
-  *token = (mt_waiting){bytes, size, mt_terms_hash(&c->terms, bytes, size)};
+  *token = mt_term_key_of(bytes, size); /* in the scratch, which has room beyond */
+  mt_terms_expect_slot(&c->terms, token);
   if (c->n_tokens >= MT_WAITING / 2)
-    mt_terms_expect(&c->terms,
-                    c->waiting[(c->n_tokens - MT_WAITING / 2) % MT_WAITING].hash);
+    mt_terms_expect_record(&c->terms,
+                           &c->waiting[(c->n_tokens - MT_WAITING / 2) % MT_WAITING]);
   c->n_tokens++;
   return status;
 }

@@ -11,13 +11,7 @@ typedef struct mt_entry {
   int32_t term, count;
 } mt_entry;
 
-/* A token that waits for its term to come from memory. */
-typedef struct mt_waiting {
-  const char *bytes;
-  size_t size;
-  uint64_t hash;
-} mt_waiting;
-enum { MT_WAITING = 16 }; /* a power of two */
+enum { MT_WAITING = 16 }; /* tokens that wait for their terms to come from memory */
 
 typedef struct mt_document {
   int64_t period; /* key */
@@ -41,7 +35,7 @@ typedef struct mt_collection {
   mt_buffer rows;
   mt_terms terms;   /* mark: the entry of the document in hand + 1; 0: none */
   int64_t n_tokens; /* of the document in hand */
-  mt_waiting waiting[MT_WAITING]; /* the last of them, round and round */
+  mt_term_key waiting[MT_WAITING]; /* the last of them, round and round */
   int64_t n_entries, entries_capacity;
   mt_entry *entries; /* of the document in hand, in the order of their first tokens */
   mt_buffer scratch;

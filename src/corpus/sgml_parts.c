@@ -60,6 +60,11 @@ void mt_sgml_destroy(mt_sgml_parts *parts)
 
 /* ---- characters ------------------------------------------------------------------------ */
 
+static bool is_letter(char c)
+{
+  return (c | 32) >= 'a' && (c | 32) <= 'z';
+}
+
 static bool is_control(int32_t code)
 {
   return code < 32 ? code != 9 && code != 10 && code != 13 : code >= 127 && code < 160;
@@ -102,8 +107,9 @@ size_t mt_sgml_reference(const char *at, size_t left, int32_t *code_out)
 
 bool mt_sgml_is_markup(const char *at, size_t left)
 {
-  return left > 1 && (isalpha((unsigned char)at[1]) || strchr("/!?_", at[1]) != NULL) &&
-         at[1] != '\0';
+  if (left < 2) return false;
+  char c = at[1];
+  return is_letter(c) || c == '/' || c == '!' || c == '?' || c == '_';
 }
 
 /* ---- plain markup ---------------------------------------------------------------------- */
@@ -119,7 +125,9 @@ typedef struct scanner {
 
 static void skip_blanks(scanner *s)
 {
-  while (s->at < s->end && memchr(" \t\r\n", *s->at, 4) != NULL) s->at++;
+  while (s->at < s->end &&
+         (*s->at == ' ' || *s->at == '\n' || *s->at == '\t' || *s->at == '\r'))
+    s->at++;
 }
 
 static bool take(scanner *s, char wanted)
@@ -132,9 +140,9 @@ static bool take(scanner *s, char wanted)
 static bool take_name(scanner *s, mt_span *out)
 {
   const char *first = s->at;
-  if (s->at == s->end || !isalpha((unsigned char)*s->at)) return false;
-  while (s->at < s->end && (isalnum((unsigned char)*s->at) ||
-                            (*s->at != '\0' && strchr("_-.", *s->at) != NULL)))
+  if (s->at == s->end || !is_letter(*s->at)) return false;
+  while (s->at < s->end && (is_letter(*s->at) || (*s->at >= '0' && *s->at <= '9') ||
+                            *s->at == '_' || *s->at == '-' || *s->at == '.'))
     s->at++;
   *out = (mt_span){first, (size_t)(s->at - first)};
   return true;

@@ -1,6 +1,10 @@
 #include "corpus/tokens.h"
+#include "corpus/decode.h"
 
 #include <utf8proc.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 /* Of ASCII: 0 for what is no word character, else the character in lower case. */
 static unsigned char ascii_lower[128], ascii_same[128];
@@ -135,6 +139,76 @@ static mt_status add_wide(tokenizer *t, const utf8proc_uint8_t *text,
   return MT_OK;
 }
 
+/* ---- texts of ASCII alone: 64 characters at a time --------------------------------------- */
+
+enum { BLOCK = 64 };
+typedef unsigned char block_bytes __attribute__((vector_size(16)));
+
+/* All bits of a byte where low <= x <= high. */
+static inline block_bytes between(block_bytes x, unsigned char low, unsigned char high)
+{
+  return (block_bytes)((x - low) <= (unsigned char)(high - low));
+}
+
+/* The first bit of each byte, as a number. */
+static inline uint64_t bits_of(block_bytes x)
+{
+#ifdef __SSE2__
+  return (uint64_t)(unsigned)_mm_movemask_epi8((__m128i)x);
+#else
+  uint64_t bits = 0;
+  for (int i = 0; i < 16; i++) bits |= (uint64_t)(x[i] >> 7) << i;
+  return bits;
+#endif
+}
+
+/* A block in lower case, if that is wanted; and which of its characters are of words. */
+static inline uint64_t lower_block(const char *from, bool lowercase, char *to)
+{
+  uint64_t words = 0;
+  for (int i = 0; i < BLOCK / 16; i++) {
+    block_bytes x;
+    memcpy(&x, from + 16 * i, sizeof x);
+    block_bytes upper = between(x, 'A', 'Z'), lower = x | (upper & 0x20);
+    block_bytes word =
+        between(lower, 'a', 'z') | between(x, '0', '9') | (block_bytes)(x == '_');
+    x = lowercase ? lower : x;
+    memcpy(to + 16 * i, &x, sizeof x);
+    words |= bits_of(word) << 16 * i;
+  }
+  return words;
+}
+
+/* Cuts at the bits' changes. What begins in one block may end in another. */
+static mt_status cut_ascii(const char *text, size_t size, bool lowercase, char *to,
+                           mt_token_sink sink, void *context)
+{
+  mt_status status = MT_OK;
+  char last[BLOCK];
+  size_t first = 0; /* of the word in hand */
+  bool inside = false;
+  for (size_t at = 0; at < size + 1; at += BLOCK) { /* one more: a last word ends */
+    const char *from = text + at;
+    if (size - at < BLOCK) {
+      memset(last, ' ', sizeof last);
+      memcpy(last, from, size - at);
+      from = last;
+    }
+    uint64_t words = lower_block(from, lowercase, to + at);
+    uint64_t changes = words ^ (words << 1 | (uint64_t)inside);
+    for (; changes != 0; changes &= changes - 1) {
+      size_t here = at + (size_t)__builtin_ctzll(changes);
+      if (!inside)
+        first = here;
+      else if (here - first >= 2)
+        MT_TRY(sink(context, to + first, here - first));
+      inside = !inside;
+    }
+  }
+done:
+  return status;
+}
+
 mt_status mt_tokenize(const char *text, size_t size, bool lowercase, mt_buffer *scratch,
                       mt_token_sink sink, void *context)
 {
@@ -145,7 +219,9 @@ mt_status mt_tokenize(const char *text, size_t size, bool lowercase, mt_buffer *
   const unsigned char *ascii = lowercase ? ascii_lower : ascii_same;
 
   scratch->size = 0; /* lower case is longer than the text by half at most */
-  MT_TRY(mt_buffer_reserve(scratch, 2 * size + 8));
+  MT_TRY(mt_buffer_reserve(scratch, 2 * size + 2 * BLOCK));
+  if (mt_ascii_only(text, size))
+    return cut_ascii(text, size, lowercase, scratch->bytes, sink, context);
   t.token = t.to = (utf8proc_uint8_t *)scratch->bytes;
   for (const utf8proc_uint8_t *at = begin; at < end;) {
     if (*at < 0x80) {

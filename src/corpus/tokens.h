@@ -8,7 +8,8 @@
 #include "corpus/buffer.h"
 #include <stdbool.h>
 
-/* A token in UTF-8, which lies in the scratch until the next text is cut. */
+/* A token in UTF-8, which lies in the scratch until the next text is cut; 16 bytes may be read
+ * from there on. */
 typedef mt_status (*mt_token_sink)(void *context, const char *bytes, size_t size);
 
 /**
