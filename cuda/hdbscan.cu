@@ -197,23 +197,23 @@ mt_status mt_cuda_spanning_tree(mt_backend *be, const mt_comm *comm,
   return tell_cost(gpu, &clock, &cost);
 }
 
-/* From the spanning tree on: each GPU for itself, and its part of the result to its host.
- * Not collective. */
-static mt_status cluster(mt_gpu *gpu, const mt_comm *comm,
+/* From the spanning tree on: each GPU for itself, and to its host the part of `rank` among
+ * `size`. Not collective. */
+static mt_status cluster(mt_gpu *gpu, int size, int rank,
                          const mt_hdbscan_options *options, int64_t n,
                          mt_array<mt_edge> *edges, mt_clusters *clusters,
                          clock_of_steps *clock)
 {
   mt_status status = MT_OK;
   mt_condensed_rows rows;
-  MT_TRY(mt_clusters_create(n, mt_part_of(comm, n), clusters));
+  MT_TRY(mt_clusters_create(n, mt_part_of(n, size, rank), clusters));
   MT_TRY(mt_condense_rows(gpu, options->min_cluster_size, n, edges, &rows));
   MT_TRY(clock->mark(gpu, 6));
   if (n >= options->min_cluster_size)
     MT_TRY(mt_select_on_gpu(gpu, options, &rows, clusters));
   else
     MT_NEW(clusters->persistence, 0);
-  clusters->rows = mt_part_of(comm, rows.n_rows);
+  clusters->rows = mt_part_of(rows.n_rows, size, rank);
   MT_TRY(mt_rows_to_host(gpu, &rows, clusters->rows, &clusters->tree));
   MT_TRY(clock->mark(gpu, 7));
   MT_TRY(mt_gpu_wait(gpu));
@@ -234,7 +234,8 @@ extern "C" mt_status mt_cuda_clusters_cost(mt_backend *be, const mt_comm *comm,
   *cost_out = {};
   MT_PASS(grow(gpu, comm, options, n, d, points, &edges, nullptr, &clock, cost_out));
   mt_log_replicated(true); /* every rank does the same */
-  mt_status local = cluster(gpu, comm, options, n, &edges, &clusters, &clock);
+  mt_status local =
+      cluster(gpu, comm->size, comm->rank, options, n, &edges, &clusters, &clock);
   mt_log_replicated(false);
   mt_status status = mt_agree(comm, local);
   if (status != MT_OK) {

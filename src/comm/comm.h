@@ -144,10 +144,9 @@ typedef struct mt_part {
   int64_t first, count;
 } mt_part;
 
-static inline mt_part mt_part_of(const mt_comm *comm, int64_t n)
+static inline mt_part mt_part_of(int64_t n, int size, int rank)
 {
-  mt_part own = {mt_part_first(n, comm->size, comm->rank),
-                 mt_part_count(n, comm->size, comm->rank)};
+  mt_part own = {mt_part_first(n, size, rank), mt_part_count(n, size, rank)};
   return own;
 }
 

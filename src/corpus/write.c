@@ -76,18 +76,7 @@ static const mt_dataset terms_set = {"/vocabulary/terms",
                                       "counts",
                                       {"period"}};
 
-/* This rank's part of what all ranks know. */
-typedef struct part {
-  int64_t first, count;
-} part;
-
-static part part_of(const mt_comm *comm, int64_t n)
-{
-  return (part){mt_part_first(n, comm->size, comm->rank),
-                mt_part_count(n, comm->size, comm->rank)};
-}
-
-static mt_status term_texts(const mt_terms *terms, part mine, char ***out)
+static mt_status term_texts(const mt_terms *terms, mt_part mine, char ***out)
 {
   mt_status status = MT_OK;
   char **texts = NULL;
@@ -109,8 +98,8 @@ done:
 static mt_status write_texts(const mt_comm *comm, mt_file *file, const mt_built *built)
 {
   mt_status status = MT_OK;
-  part terms = part_of(comm, built->vocabulary.terms.n);
-  part periods = part_of(comm, built->survey.n_periods);
+  mt_part terms = mt_part_of(built->vocabulary.terms.n, comm->size, comm->rank);
+  mt_part periods = mt_part_of(built->survey.n_periods, comm->size, comm->rank);
   int64_t n = built->counts.n_documents;
   char **texts = NULL, **names = NULL;
   MT_TRY(mt_agree(comm, term_texts(&built->vocabulary.terms, terms, &texts)));
@@ -133,7 +122,7 @@ static mt_status write_frequencies(const mt_comm *comm, mt_file *file,
                                    const mt_terms *terms)
 {
   mt_status status = MT_OK;
-  part mine = part_of(comm, terms->n);
+  mt_part mine = mt_part_of(terms->n, comm->size, comm->rank);
   int64_t *df = NULL, *tf;
   MT_TRY(mt_agree(
       comm, mt_memory_new(2 * mine.count, sizeof *df, "frequencies", (void **)&df)));
@@ -173,7 +162,7 @@ static mt_status write_periods(const mt_comm *comm, mt_file *file,
 {
   mt_status status = MT_OK;
   const mt_dataset *const sets[] = {&first_set, &n_set, &skipped_set, &stored_set};
-  part mine = part_of(comm, survey->n_periods);
+  mt_part mine = mt_part_of(survey->n_periods, comm->size, comm->rank);
   int64_t *values = NULL;
   MT_TRY(mt_agree(comm, mt_memory_new(4 * mine.count, sizeof *values, "periods",
                                       (void **)&values)));

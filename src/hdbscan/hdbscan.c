@@ -32,7 +32,8 @@ mt_status mt_clusters_by_steps(mt_backend *be, const mt_comm *comm,
   mt_log_replicated(true); /* all ranks do the same */
   status = be->condensed_tree(be, options->min_cluster_size, n, tree, &condensed);
   if (status == MT_OK) status = mt_clusters_select(options, &condensed, clusters_out);
-  if (status == MT_OK) status = mt_clusters_keep_part(comm, clusters_out);
+  if (status == MT_OK)
+    status = mt_clusters_keep_part(comm->size, comm->rank, clusters_out);
   mt_log_replicated(false);
   status = mt_agree(comm, status);
 done:
@@ -48,7 +49,8 @@ mt_status mt_hdbscan(mt_backend *be, const mt_comm *comm,
   mt_status local = check_points(n, d, points);
   if (local == MT_OK) local = mt_hdbscan_check(options);
   if (local == MT_OK && n < 2) local = mt_clusters_find(options, n, NULL, clusters_out);
-  if (local == MT_OK && n < 2) local = mt_clusters_keep_part(comm, clusters_out);
+  if (local == MT_OK && n < 2)
+    local = mt_clusters_keep_part(comm->size, comm->rank, clusters_out);
   mt_log_replicated(false);
   mt_status status = mt_agree(comm, local);
   if (status != MT_OK || n < 2) return status;

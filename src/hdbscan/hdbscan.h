@@ -122,8 +122,8 @@ mt_status mt_clusters_select(const mt_hdbscan_options *options, mt_condensed_tre
 void mt_clusters_destroy(
     mt_clusters *clusters); /* frees the arrays; empties the struct */
 
-/* Of a whole result, leaves this rank's part (mt_part_of). Not collective. */
-mt_status mt_clusters_keep_part(const mt_comm *comm, mt_clusters *clusters);
+/* Of a whole result, leaves the part of one of `size` ranks (mt_part_of). Not collective. */
+mt_status mt_clusters_keep_part(int size, int rank, mt_clusters *clusters);
 /* The other way: whole on every rank again. Collective. Errors MT_ERR_MEMORY, agreed. */
 mt_status mt_clusters_gather(const mt_comm *comm, mt_clusters *clusters);
 

@@ -40,12 +40,12 @@ static void list_arrays(mt_clusters *c, spread_array *arrays)
   memcpy(arrays, all, sizeof all);
 }
 
-mt_status mt_clusters_keep_part(const mt_comm *comm, mt_clusters *clusters)
+mt_status mt_clusters_keep_part(int size, int rank, mt_clusters *clusters)
 {
   mt_status status = MT_OK;
   spread_array arrays[ARRAYS];
-  mt_part points = mt_part_of(comm, clusters->n),
-          rows = mt_part_of(comm, clusters->tree.n_rows);
+  mt_part points = mt_part_of(clusters->n, size, rank),
+          rows = mt_part_of(clusters->tree.n_rows, size, rank);
   list_arrays(clusters, arrays);
   for (int i = 0; i < ARRAYS; i++) {
     mt_part part = i < OF_POINTS ? points : rows;

@@ -36,7 +36,7 @@ static mt_status read_own(const mt_comm *comm, const char *folder, int64_t *n_ou
   MT_TRY(mt_store_shape(file, "/embedding", &n, &d));
   MT_REQUIRE(d >= 1, MT_ERR_IO, "%s/umap.h5: /embedding has no columns", folder);
   MT_NEW(points, n * d);
-  mt_part own = mt_part_of(comm, n);
+  mt_part own = mt_part_of(n, comm->size, comm->rank);
   MT_TRY(mt_store_read(file, "/embedding", MT_FLOAT32, own.first, own.count,
                        points + own.first * d));
   *n_out = n;
@@ -109,7 +109,8 @@ static mt_status write_clusters(const mt_comm *comm, const char *path,
   mt_file *file = NULL;
   const mt_condensed_tree *tree = &clusters->tree;
   int64_t points = clusters->points.count, rows = clusters->rows.count;
-  mt_part persistence = mt_part_of(comm, clusters->n_clusters); /* all have it whole */
+  mt_part persistence =
+      mt_part_of(clusters->n_clusters, comm->size, comm->rank); /* all have it whole */
 
   MT_TRY(mt_store_create(comm, path, made_by, &file));
   MT_TRY(mt_store_write(comm, file, &labels_set, points, 0, clusters->labels));
