@@ -288,11 +288,13 @@ static int64_t drop_settled(const search *s, const neighbour *best, const band *
   return left;
 }
 
-/* Could a hit still be among the best of a row that has k? */
+/* Could a hit still be among the best of a row that has k? The second test is left out where
+ * the first is sure enough to know its answer. */
 static bool may_win(const search *s, const band *a, int64_t i, const band *b, hit next)
 {
   threshold limit = limit_of(s, a, i);
   if (next.key < limit.level) return false;
+  if (next.key - 2.0f * limit.slope * b->reach[next.column] >= limit.level) return true;
   return may_be_near(s, a, i, b, next.column, limit.most);
 }
 
@@ -715,7 +717,10 @@ static mt_status settle_sizes(search *s)
   if (sizes->query <= 0) sizes->query = between(16, half / (2 * row), INT32_MAX);
   sizes->block = between(1, sizes->block, widest);
   sizes->query = between(1, sizes->query, widest);
-  if (sizes->tile <= 0) sizes->tile = between(16, sizes->query / (4 * threads), 512);
+  if (sizes->tile <= 0) { /* as many for each thread */
+    int64_t turns = between(4, (sizes->query / threads + 511) / 512, INT32_MAX);
+    sizes->tile = between(16, (sizes->query - 1) / (threads * turns) + 1, 512);
+  }
   s->whole = sizes->query == widest;
   sizes->tile = between(1, sizes->tile, sizes->query);
   if (sizes->slab <= 0) sizes->slab = most_products / sizes->block;
