@@ -305,7 +305,7 @@ check:
 # programs, and the slowest that have no code to themselves
 SANITIZED_RANKS = 1 3
 NOT_SANITIZED = get_reuters format configure readme build_install build_dist module packaging same_bits \
-	restart faults_gpu same_bits_gpu damaged full_disk file_locks bench bench_gpu test_reuters_lda
+	restart history faults_gpu same_bits_gpu damaged full_disk file_locks bench bench_gpu test_reuters_lda
 SANITIZED = BUILD=build-asan CFLAGS="-O1 -g -fno-omit-frame-pointer" \
 	SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 check-sanitize:
