@@ -99,6 +99,7 @@ TESTS += test_primitives
 # whole programs: tests/program/NAME.sh
 PROGRAM_TESTS =
 PROGRAM_TESTS += newswire
+PROGRAM_TESTS += simulate
 PROGRAM_TESTS += show
 PROGRAM_TESTS += history
 PROGRAM_TESTS += planted
