@@ -3,9 +3,11 @@
 #include "base/log.h"
 #include "store/folder.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { DIGITS = 32 };
 static const char zeros[] = "00000000000000000000000000000000", end[] = "\"\n}";
@@ -43,17 +45,15 @@ done:
   return status;
 }
 
-/* All of a file; NULL if it cannot be read. */
-static char *read_text(const char *path, size_t *size_out)
+/* All of an open file; NULL if it cannot be read. */
+static char *read_text(int descriptor, size_t *size_out)
 {
   char *text = NULL, piece[4096];
-  size_t got;
-  FILE *in = fopen(path, "r"),
-       *out = in != NULL ? open_memstream(&text, size_out) : NULL;
-  while (out != NULL && (got = fread(piece, 1, sizeof piece, in)) > 0)
-    fwrite(piece, 1, got, out);
-  bool whole = out != NULL && ferror(in) == 0 && ferror(out) == 0;
-  if (in != NULL) fclose(in);
+  ssize_t got = -1;
+  FILE *out = open_memstream(&text, size_out);
+  while (out != NULL && (got = read(descriptor, piece, sizeof piece)) > 0)
+    fwrite(piece, 1, (size_t)got, out);
+  bool whole = got == 0 && ferror(out) == 0;
   if (out != NULL) whole = fclose(out) == 0 && whole;
   if (whole) return text;
   free(text);
@@ -74,8 +74,14 @@ json_t *mt_json_load(const char *path)
 {
   size_t size = 0;
   json_t *object = NULL;
-  char *text = read_text(path, &size);
-  if (text == NULL) return NULL;
+  int descriptor = mt_file_open(path);
+  if (descriptor < 0 && errno == ENOENT) return NULL;
+  char *text = descriptor >= 0 ? read_text(descriptor, &size) : NULL;
+  if (descriptor >= 0) close(descriptor);
+  if (text == NULL) {
+    mt_warn("%s is damaged: it is no file that can be read; it is not used", path);
+    return NULL;
+  }
   if (is_whole(text, size)) object = json_loadb(text, size, 0, NULL);
   if (object == NULL)
     mt_warn("%s is damaged or of an older version: its checksum is not that of its "

@@ -1,6 +1,7 @@
 #include "store/checksum.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "store/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -98,7 +99,8 @@ static mt_status write_line(const char *path, const char *line)
   MT_REQUIRE(wrote == LINE, MT_ERR_IO, "cannot write %s: %s", path,
              strerror(wrote < 0 ? errno : ENOSPC));
 done:
-  if (descriptor >= 0) close(descriptor);
+  if (descriptor >= 0 && close(descriptor) != 0 && status == MT_OK)
+    status = mt_fail(MT_ERR_IO, "cannot write %s: %s", path, strerror(errno));
   return status;
 }
 
@@ -108,7 +110,7 @@ mt_status mt_checksum_append(const mt_comm *comm, const char *path)
   char line[LINE + 1] = "";
   int64_t size = 0;
   bool read = false;
-  int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+  int descriptor = mt_file_open(path);
   if (descriptor < 0)
     status = mt_fail(MT_ERR_IO, "cannot open %s: %s", path, strerror(errno));
   MT_TRY(mt_agree(comm, status));
@@ -136,7 +138,7 @@ mt_status mt_checksum_verify(const mt_comm *comm, const char *path, bool *whole_
   mt_status status = MT_OK;
   char line[LINE + 1] = "";
   int64_t size = 0;
-  int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+  int descriptor = mt_file_open(path);
   bool whole = false, there = descriptor >= 0 || errno != ENOENT;
   MT_TRY(find_size(comm, descriptor, &size));
   if (size >= LINE) MT_TRY(make_line(comm, descriptor, size - LINE, line, &whole));
@@ -154,15 +156,14 @@ done:
 mt_fingerprint mt_checksum_of(const char *path)
 {
   char bytes[1 << 14];
-  size_t got;
+  ssize_t got;
   mt_fingerprint none = {""};
-  FILE *file = fopen(path, "r");
-  if (file == NULL) return none;
+  int descriptor = mt_file_open(path);
+  if (descriptor < 0) return none;
   mt_hash *hash = mt_hash_begin();
-  while ((got = fread(bytes, 1, sizeof bytes, file)) > 0)
-    mt_hash_bytes(hash, bytes, got);
-  bool read = ferror(file) == 0;
-  fclose(file);
+  while ((got = read(descriptor, bytes, sizeof bytes)) > 0)
+    mt_hash_bytes(hash, bytes, (size_t)got);
+  close(descriptor);
   mt_fingerprint print = mt_hash_end(hash);
-  return read ? print : none;
+  return got == 0 ? print : none;
 }

@@ -50,6 +50,17 @@ done:
   return status;
 }
 
+int mt_file_open(const char *path)
+{
+  struct stat info;
+  int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0 || (fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode)))
+    return descriptor;
+  close(descriptor);
+  errno = EINVAL;
+  return -1;
+}
+
 static mt_status write_all(int descriptor, const char *path, const void *bytes,
                            size_t size)
 {

@@ -13,6 +13,10 @@ mt_status mt_folder_make(const char *path);
 /* Writes text to a file whole: a temporary name, sync, rename. Not collective. */
 mt_status mt_file_replace(const char *path, const void *bytes, size_t size);
 
+/* Opens a file to read; -1, errno says why: a pipe or a device is none, nothing waits for one.
+ * The caller closes. Not collective. */
+int mt_file_open(const char *path);
+
 /* Syncs a finished temporary file and gives it its final name, for good: the folder's entry
  * is synced too. Not collective. */
 mt_status mt_rename_synced(const char *part, const char *path);

@@ -1,10 +1,19 @@
+#include "base/log.h"
 #include "base/memory.h"
 #include "store/file.h"
 #include "store/folder.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* A pipe would keep HDF5 waiting for a writer. */
+static bool is_other_than_file(const char *path)
+{
+  struct stat info;
+  return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
+}
 
 static mt_status open_quietly(const char *path, mt_file **file_out)
 {
@@ -13,7 +22,8 @@ static mt_status open_quietly(const char *path, mt_file **file_out)
   mt_hdf5_setup();
   MT_NEW(file, 1);
   file->mode = MT_FILE_READ;
-  file->id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+  file->id = is_other_than_file(path) ? H5I_INVALID_HID
+                                      : H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
   MT_TRY(mt_string_copy(path, &file->path));
   *file_out = file;
   file = NULL;
@@ -26,7 +36,9 @@ mt_status mt_store_open(const char *path, mt_file **file_out)
 {
   mt_file *file = NULL;
   mt_status status = open_quietly(path, &file);
-  if (status == MT_OK && file->id < 0) status = mt_hdf5_fail(file, "open", "it");
+  if (status == MT_OK && file->id < 0)
+    status = is_other_than_file(path) ? mt_fail(MT_ERR_IO, "%s is no file", path)
+                                      : mt_hdf5_fail(file, "open", "it");
   if (status == MT_OK) {
     *file_out = file;
     return MT_OK;

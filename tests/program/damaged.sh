@@ -66,8 +66,8 @@ for file in $numbers $tables run.json; do
 done
 
 # ---- all at once: in HDF5's header, in the attribute that says what made the file, in a table, in
-# the checksum, at the end
-for damage in empty cut longer other 9 attribute 700 -40 -1; do
+# the checksum, at the end; pipes that nobody writes to
+for damage in empty cut longer other pipe 9 attribute 700 -40 -1; do
   fresh
   for file in $numbers $tables run.json; do
     size=$(stat -c %s "$out/$file")
@@ -76,6 +76,7 @@ for damage in empty cut longer other 9 attribute 700 -40 -1; do
       cut) truncate -s $((size - 1)) "$out/$file" ;;
       longer) echo >>"$out/$file" ;;
       other) head -c "$size" /dev/zero >"$out/$file" ;;
+      pipe) rm "$out/$file"; mkfifo "$out/$file" ;;
       attribute) at=$(grep -abo fingerprint "$out/$file" | head -1 | cut -d: -f1)
         flip "$out/$file" "${at:-20}" ;;
       *) flip "$out/$file" "$damage" ;;
