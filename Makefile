@@ -157,7 +157,7 @@ KEEP_LOADED = $(if $(SANITIZE),$(BUILD)/tests/keep_loaded.o)
 LIB = $(BUILD)/libmetatopics.a
 LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/%.o)
 TOOLS = $(BUILD)/newswire $(BUILD)/simulate
-BENCH_PROGRAMS = $(patsubst %,$(BUILD)/bench/%,bench_data bench_limits bench_lda bench_knn \
+BENCH_PROGRAMS = $(patsubst %,$(BUILD)/bench/%,bench_data bench_limits bench_corpus bench_lda bench_knn \
 	bench_umap bench_hdbscan bench_layout many_documents)
 # `make check TESTS="test_comm planted"` runs those alone, units or whole-program tests
 ONLY = $(filter command,$(firstword $(origin TESTS)))

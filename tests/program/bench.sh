@@ -35,7 +35,7 @@ esac
 END
 chmod +x "$tmp/python"
 bench 1 --python "$tmp/python" corpus knn hdbscan end
-expect_output 'CountVectorizer, text in memory +1 +50 +50 +50 +75 .*7 documents, 8 terms' \
+expect_output 'CountVectorizer, text in memory +1 +50 +50 +50 +75 .*7 documents, 9 stored counts' \
   'scikit-learn, brute +1 +50 .*50\.00 % the same neighbours' 'pynndescent +1 +50 .*recall 0\.2500' \
   'fast-hdbscan .*9 clusters, Rand index with ours 0\.7500' \
   '^FAILED hdbscan, 500 points.*: hdbscan ended with status 3: no such peer$' \
@@ -45,7 +45,10 @@ expect_file "$tmp/out/table.csv"
 python3 - "$tmp/out/table.csv" <<'END' || fail "ratios in the CSV file"
 import csv, sys
 rows = [r for r in csv.DictReader(open(sys.argv[1])) if r["stage"] in ("knn", "corpus", "hdbscan")]
-cases = {r["case"]: float(r["seconds"]) for r in rows if r["who"].startswith("metatopics")}
+cases = {}
+for r in rows:  # the first of ours counts
+    if r["who"].startswith("metatopics"):
+        cases.setdefault(r["case"], float(r["seconds"]))
 assert len(cases) >= 4, cases
 for r in rows:
     if r["kind"] != "ours":
