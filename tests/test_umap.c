@@ -533,7 +533,7 @@ static float *move_by(const char *kernel, mt_moment now)
   mt_umap_room *room = NULL;
   if (with == NULL) return NULL; /* not on this processor */
   float *next = calloc((size_t)n, 2 * sizeof *next);
-  assert_int_equal(mt_umap_room_new(&now.edges, now.dims, &room), MT_OK);
+  assert_int_equal(mt_umap_room_new(&now.edges, now.dims, MT_UMAP_CHUNK, &room), MT_OK);
   for (int64_t i = 0; i < n; i += MT_UMAP_CHUNK)
     with->move(&now, room, i, n - i < MT_UMAP_CHUNK ? n - i : MT_UMAP_CHUNK, next);
   mt_umap_room_free(room);

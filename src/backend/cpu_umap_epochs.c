@@ -10,7 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STOP_EVERY = 16 }; /* epochs between two looks at the stop flag */
+enum {
+  STOP_EVERY = 16,   /* epochs between two looks at the stop flag */
+  LEAST_CHUNK = 256, /* points: fewer fill a vector's lanes badly */
+  CHUNKS = 8         /* for each thread, if there are points enough */
+};
 
 static void turns_destroy(mt_turns *turns)
 {
@@ -45,6 +49,7 @@ typedef struct {
   mt_moment now;
   const mt_umap_kernel *kernel;
   int threads;
+  int64_t chunk;        /* points that a thread takes at a time */
   mt_umap_room **rooms; /* (threads) */
   float *places, *next; /* (n, dims) of this turn, of the next one */
 } mt_epochs;
@@ -59,17 +64,25 @@ static void epochs_destroy(mt_epochs *e)
   free(e->next);
 }
 
+static int64_t choose_chunk(int64_t points, int threads)
+{
+  int64_t chunk = points / ((int64_t)threads * CHUNKS) + 1;
+  if (chunk < LEAST_CHUNK) return LEAST_CHUNK;
+  return chunk < MT_UMAP_CHUNK ? chunk : MT_UMAP_CHUNK;
+}
+
 static mt_status epochs_create(const mt_graph *graph, float heaviest, mt_epochs *e)
 {
   mt_status status = MT_OK;
   e->kernel = mt_umap_kernel_find(NULL, e->now.n, e->now.dims);
   e->threads = omp_get_max_threads();
+  e->chunk = choose_chunk(graph->local, e->threads);
   MT_TRY(turns_create(graph, heaviest, &e->now.edges));
   MT_NEW(e->places, graph->n * e->now.dims);
   MT_NEW(e->next, graph->n * e->now.dims);
   MT_NEW(e->rooms, e->threads);
   for (int t = 0; t < e->threads; t++)
-    MT_TRY(mt_umap_room_new(&e->now.edges, e->now.dims, &e->rooms[t]));
+    MT_TRY(mt_umap_room_new(&e->now.edges, e->now.dims, e->chunk, &e->rooms[t]));
 done:
   return status;
 }
@@ -82,8 +95,8 @@ static mt_status run_turn(const mt_comm *comm, mt_epochs *e)
   float *own = e->next + e->now.first * dims, *places = e->places;
   e->now.positions = e->places;
 #pragma omp parallel for schedule(dynamic) num_threads(e->threads)
-  for (int64_t i = 0; i < points; i += MT_UMAP_CHUNK) {
-    int64_t count = points - i < MT_UMAP_CHUNK ? points - i : MT_UMAP_CHUNK;
+  for (int64_t i = 0; i < points; i += e->chunk) {
+    int64_t count = points - i < e->chunk ? points - i : e->chunk;
     e->kernel->move(&e->now, e->rooms[omp_get_thread_num()], i, count, own);
   }
   MT_TRY(mt_allgather_rows(comm, e->now.n, (size_t)dims * sizeof *own, e->next));

@@ -44,24 +44,24 @@ const mt_umap_kernel *mt_umap_kernel_find(const char *name, int64_t n, int64_t d
 }
 
 /* Edges of the chunk and turn that have most. */
-static int64_t most_edges(const mt_turns *edges)
+static int64_t most_edges(const mt_turns *edges, int64_t chunk)
 {
   int64_t most = 0;
   for (int turn = 0; turn < MT_UMAP_TURNS; turn++)
-    for (int64_t i = 0; i < edges->points; i += MT_UMAP_CHUNK) {
-      int64_t end =
-          i + MT_UMAP_CHUNK < edges->points ? i + MT_UMAP_CHUNK : edges->points;
+    for (int64_t i = 0; i < edges->points; i += chunk) {
+      int64_t end = i + chunk < edges->points ? i + chunk : edges->points;
       const int64_t *first = edges->first + turn * edges->points;
       if (first[end] - first[i] > most) most = first[end] - first[i];
     }
   return most;
 }
 
-mt_status mt_umap_room_new(const mt_turns *edges, int64_t dims, mt_umap_room **room_out)
+mt_status mt_umap_room_new(const mt_turns *edges, int64_t dims, int64_t chunk,
+                           mt_umap_room **room_out)
 {
   mt_status status = MT_OK;
   mt_umap_room *room = NULL;
-  int64_t most = most_edges(edges);
+  int64_t most = most_edges(edges, chunk);
   MT_NEW(room, 1);
   for (int side = 0; side < 2; side++) {
     MT_NEW(room->side[side].ends, 2 * most + MT_UMAP_SPARE); /* lanes read on */

@@ -7,7 +7,7 @@
 #include "umap/move.h"
 
 enum {
-  MT_UMAP_CHUNK = 4096, /* points that a thread takes at a time */
+  MT_UMAP_CHUNK = 4096, /* points that a thread takes at a time, at most */
   MT_UMAP_SPARE = 16,   /* elements that may be read beyond others and shares */
 };
 
@@ -25,8 +25,8 @@ typedef struct mt_umap_room {
   float *from; /* (dims) */
 } mt_umap_room;
 
-/* For any chunk of the edges. */
-mt_status mt_umap_room_new(const mt_turns *edges, int64_t dims,
+/* For chunks of that many points, from the first on. chunk <= MT_UMAP_CHUNK. */
+mt_status mt_umap_room_new(const mt_turns *edges, int64_t dims, int64_t chunk,
                            mt_umap_room **room_out);
 void mt_umap_room_free(mt_umap_room *room); /* NULL is fine */
 
