@@ -142,12 +142,11 @@ static mt_status run_stage(const mt_comm *world, const mt_layout *layout,
   bool tells = world->rank == 0 || world->rank == layout->team_root;
   mt_stage_result result = {.metrics = tells ? json_object() : NULL};
   MT_TRY(mt_record_stage_begin(world, record));
-  MT_TRY(look(world, run, stage, &made_by, &result.kept));
+  if (!stage->in_parts) MT_TRY(look(world, run, stage, &made_by, &result.kept));
+  if (!result.kept) MT_TRY(work(world, layout, run, stage, &made_by, &result));
   if (result.kept)
     mt_info("%s: %s is there, made with the same input and parameters: kept",
             stage->name, stage->file);
-  else
-    MT_TRY(work(world, layout, run, stage, &made_by, &result));
   MT_TRY(mt_record_stage_end(world, record, stage, &result));
 done:
   json_decref(result.metrics);

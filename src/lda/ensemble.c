@@ -356,8 +356,10 @@ static mt_status work(const mt_comm *world, const mt_run *run,
   ensemble e = {.world = world, .run = run, .period = -1};
   (void)made_by;
   MT_TRY(mt_agree(world, mt_fits_list(run, &e.fits)));
-  tell_skipped(&e);
   MT_TRY(find_left(&e));
+  result->kept = e.n_left == 0 && e.fits.n > 0;
+  if (result->kept) goto done;
+  tell_skipped(&e);
   if (e.n_left < e.fits.n && world->rank == 0)
     mt_info("lda: %lld of %lld fits are there already",
             (long long)(e.fits.n - e.n_left), (long long)e.fits.n);
@@ -378,4 +380,5 @@ const mt_stage mt_stage_lda = {.name = "lda",
                                .fingerprint = lda_fingerprint,
                                .is_done = lda_is_done,
                                .is_whole = lda_is_whole,
-                               .work = work};
+                               .work = work,
+                               .in_parts = true};

@@ -18,7 +18,7 @@ typedef struct mt_run {
 /* What a stage tells about its work, for run.json; filled on rank 0. */
 typedef struct mt_stage_result {
   int64_t rows; /* documents, fits, topics, ... */
-  bool kept;    /* all of it was there already */
+  bool kept;    /* all of it was there already; the same on all ranks */
   json_t *
       metrics; /* an object to add figures to; made and freed by the caller; NULL on other ranks */
 } mt_stage_result;
@@ -44,7 +44,8 @@ typedef struct mt_stage {
    * layout's team if on_team is set. */
   mt_status (*work)(const mt_comm *comm, const mt_run *run,
                     const mt_fingerprint *made_by, mt_stage_result *result);
-  bool on_team; /* run by the ranks that own a GPU, when there are any */
+  bool in_parts; /* work itself looks for what is left, and sets result->kept */
+  bool on_team;  /* run by the ranks that own a GPU, when there are any */
 } mt_stage;
 
 /* One in each stage's folder. */

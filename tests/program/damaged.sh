@@ -62,6 +62,7 @@ for file in $numbers $tables run.json; do
   flip "$out/$file" $(($(stat -c %s "$out/$file") / 2))
   again 2
   expect_output "warning: .*$file is damaged"
+  [ "$(grep -c "$file is damaged" "$tmp/output")" = 1 ] || fail "$damage: told twice: $(cat "$tmp/output")"
   whole_now
 done
 
