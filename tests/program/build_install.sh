@@ -9,7 +9,7 @@ version=$("$metatopics" --version | sed -n 's/^metatopics *//p')
 for file in bin/metatopics $cuda share/man/man1/metatopics.1 "share/modulefiles/metatopics/$version" \
   share/doc/metatopics/{README.md,LICENSE} share/metatopics/inputs/{demo,reuters,every-parameter}.xml \
   share/metatopics/slurm/{full.sh,hetjob.sh,twostep.sh,interactive.sh,lib.sh,local-cluster} \
-  $(cd doc && printf 'share/doc/metatopics/%s\n' *.md *.png); do
+  $(cd doc && printf 'share/doc/metatopics/%s\n' *.md *.png *.svg); do
   echo "./$file"
 done | LC_ALL=C sort >"$tmp/expected"
 

@@ -15,7 +15,7 @@ refused() {
 }
 
 # ---- the command line
-refused 'no command: run, check, show or help; see metatopics --help'
+refused 'no command: run, check, show, history or help; see metatopics --help'
 refused 'to run this deck: metatopics run d.xml' d.xml
 ranks=2
 refused 'unknown option --form: did you mean --from\?' run d.xml --form lda

@@ -23,7 +23,7 @@ else
 fi
 # what building, running and the tests need, but for what is always there
 tools/deps --table | tail -n +3 | while IFS='|' read -r _ name use debian _ spack _; do
-  case $use in " make format "* | " make fuzz "* | " make check-"* | " make deb "* | *"module file"*) continue ;; esac
+  case $use in " make format "* | " make fuzz "* | " make check-"* | " make bench"* | " make deb "* | *"module file"*) continue ;; esac
   for package in $debian; do
     case $package in gcc | libc6-dev | g++ | make | autoconf | NVIDIA* | cuda-toolkit | libnccl-dev) continue ;; esac
     grep -qw -- "$package" packaging/debian/control || fail "packaging/debian/control has no $package ($name)"
