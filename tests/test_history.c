@@ -66,7 +66,7 @@ static json_t *run_of(int day, double lda_seconds, double gflop)
 {
   char started[32];
   double seconds = lda_seconds + 10.0;
-  snprintf(started, sizeof started, "2026-11-%02dT10:00:00Z", day);
+  snprintf(started, sizeof started, "2026-11-%02dT10:00:00.250Z", day);
   json_t *stages = json_array();
   json_array_append_new(
       stages, stage("lda", lda_seconds, 20, json_pack("{s:f}", "gflop", gflop)));
@@ -389,7 +389,7 @@ static void test_plot(void **state)
     assert_int_equal(mt_history_plot(&h, to), MT_OK);
     mt_history_destroy(&h);
     char *data = read_plot("plot/history.dat");
-    expect(data, "1 NaN 0.0611111 75 100 NaN NaN NaN 0 2026-11-01T10:00:00Z", true);
+    expect(data, "1 NaN 0.0611111 75 100 NaN NaN NaN 0 2026-11-01T10:00:00.250Z", true);
     free(data);
     if (gnuplot) {
       char *svg = read_plot("plot/history.svg");

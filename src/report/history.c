@@ -34,7 +34,7 @@ static const char *why_not(const json_t *record)
              MT_RECORD_FORMAT);
     return why;
   }
-  if (started == NULL || strlen(started) != strlen("1987-03-17T14:05:09Z"))
+  if (started == NULL || strlen(started) != strlen("1987-03-17T14:05:09.250Z"))
     return "it does not say when it started";
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
     double value = mt_figure(record, numbers[i]);

@@ -49,7 +49,8 @@ void mt_history_destroy(mt_history *history);
  */
 mt_status mt_history_compare(mt_history *history);
 
-const char *mt_past_run_started(const mt_past_run *run); /* "1987-03-17T14:05:09Z" */
+const char *
+mt_past_run_started(const mt_past_run *run); /* "1987-03-17T14:05:09.250Z" */
 /* The end of its folder's name, in so many columns, drawable; owned by the caller. */
 mt_status mt_past_run_name(const mt_past_run *run, int columns, char **name_out);
 /* "done", "failed", ...; "killed?" of one that did not come to its end, or is under way. */

@@ -28,13 +28,15 @@ struct mt_record {
   json_t *written; /* run.json as it is now; rank 0 */
 };
 
-/* 1987-03-17T14:05:09Z */
+/* 1987-03-17T14:05:09.250Z: runs may follow one another within a second. */
 static void time_now(char out[32])
 {
-  time_t now = time(NULL);
+  struct timespec now;
   struct tm parts;
-  gmtime_r(&now, &parts);
-  strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  clock_gettime(CLOCK_REALTIME, &now);
+  gmtime_r(&now.tv_sec, &parts);
+  size_t length = strftime(out, 32, "%Y-%m-%dT%H:%M:%S", &parts);
+  snprintf(out + length, 32 - length, ".%03dZ", (int)(now.tv_nsec / 1000000));
 }
 
 /* ---- what earlier runs left --------------------------------------------------------- */
