@@ -19,8 +19,9 @@ cluster_down() {
   rm -rf "$tmp"
 }
 trap cluster_down EXIT
-# ports of its own: clusters of several tests stand side by side
-export BASE_PORT=$((20000 + $$ % 1000 * 20))
+# ports of its own, as clusters of several tests stand side by side, and below those that Linux
+# gives to whoever asks for any (32768 and up)
+export BASE_PORT=$((20000 + $$ % 600 * 20))
 "$slurm/local-cluster" up >"$tmp/cluster.log" 2>&1 || {
   cat "$tmp/cluster.log" >&2
   fail "no cluster"

@@ -48,7 +48,12 @@ begin() {
   shift
   submit sbatch "$@" "$slurm/full.sh" "$tmp/deck.xml" --out "$tmp/$name"
   jobs[$name]=$job
-  wait_until 60 has_fits "$tmp/$name" 5 || fail "$name: no fits"
+  wait_until 60 has_fits "$tmp/$name" 5 || {
+    scontrol show job "$job" >&2
+    sinfo -N -l >&2
+    cat "$(log_of "$job")" >&2
+    fail "$name: no fits"
+  }
   fits "$tmp/$name" >"$tmp/$name.kept"
 }
 
