@@ -179,6 +179,7 @@ int main(int argc, char **argv)
   mt_comm world;
   mt_command command;
   /* srun puts a label before each piece that it gets: whole lines */
+  setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
   setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
   mt_status status = mt_comm_start(&argc, &argv, &world);
   if (status != MT_OK) return mt_exit_code(status);

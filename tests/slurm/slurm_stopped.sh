@@ -34,7 +34,7 @@ goes_on() {
 }
 
 write_deck "$tmp/deck.xml" "$tmp/corpus.jsonl" \
-  '<lda n_components="8" seeds="0-19" max_iter="60" min_docs="10"/><umap n_epochs="50"/>'
+  '<lda n_components="8" seeds="0-19" max_iter="150" min_docs="10"/><umap n_epochs="50"/>'
 expect_status 0 "$metatopics" run "$tmp/deck.xml" --out "$tmp/one"
 
 # What each of these waits for (Slurm's looks, a node's silence, a credential) takes most of its
