@@ -147,11 +147,7 @@ done:
 
 mt_status mt_record_stage_begin(const mt_comm *world, mt_record *record)
 {
-  mt_status status = MT_OK;
-  MT_TRY(mt_meter_begin(world, record->meter));
-  MT_TRY(mt_barrier(world));
-done:
-  return status;
+  return mt_meter_begin(world, record->meter);
 }
 
 /* ---- a stage ------------------------------------------------------------------------ */

@@ -46,10 +46,6 @@ MT_INLINE uint32_t m_bits(vm m)
 {
   return m;
 }
-MT_INLINE vm m_and(vm a, vm b)
-{
-  return a & b;
-}
 MT_INLINE vm m_and_not(vm a, vm b) /* a and not b */
 {
   return a & (vm)~b;
@@ -175,10 +171,6 @@ MT_INLINE vm m_none(void)
 MT_INLINE uint32_t m_bits(vm m)
 {
   return (uint32_t)_mm256_movemask_ps(m);
-}
-MT_INLINE vm m_and(vm a, vm b)
-{
-  return _mm256_and_ps(a, b);
 }
 MT_INLINE vm m_and_not(vm a, vm b)
 {

@@ -7,12 +7,13 @@ answers with a line of JSON: seconds on the clock, core seconds (cpu), and what 
 result. The number of threads is in `cores` and in the environment."""
 import json
 import os
-import re
 import sys
 import time
 import warnings
 
 import numpy as np
+
+from reuters import documents
 
 warnings.filterwarnings("ignore")
 TASKS = {}
@@ -47,23 +48,6 @@ def rows_of(folder, n, d):
 
 
 # ---- corpus ------------------------------------------------------------------------------
-def bodies_of_sgml(folder):
-    """The text of every document that has a body and a readable date, as metatopics counts them."""
-    texts = []
-    for name in sorted(os.listdir(folder)):
-        if not name.endswith(".sgm"):
-            continue
-        with open(os.path.join(folder, name), encoding="latin-1") as file:
-            whole = file.read()
-        for document in re.findall(r"<REUTERS.*?</REUTERS>", whole, re.S):
-            body = re.search(r"<BODY>(.*?)</BODY>", document, re.S)
-            date = re.search(r"<DATE>\s*(\d+)-(\w+)-(\d+)", document)
-            if body and date:
-                texts.append(body[1].replace("&lt;", "<").replace("&gt;", ">")
-                             .replace("&amp;", "&"))
-    return texts
-
-
 def texts_of_json(path):
     with open(path, encoding="utf-8") as file:
         return [json.loads(line)["text"] for line in file]
@@ -73,7 +57,7 @@ def texts_of_json(path):
 def count_vectorizer(path, **_):
     """Documents in memory, already parsed, to counts."""
     from sklearn.feature_extraction.text import CountVectorizer
-    texts = bodies_of_sgml(path) if os.path.isdir(path) else texts_of_json(path)
+    texts = [body for _, body in documents(path)] if os.path.isdir(path) else texts_of_json(path)
 
     def run():
         with Timer() as took:

@@ -8,8 +8,6 @@ import time
 START = time.perf_counter()
 
 import json
-import os
-import re
 import sys
 import warnings
 
@@ -20,27 +18,14 @@ import umap
 from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.feature_extraction.text import CountVectorizer
 
+from reuters import documents
+
 warnings.filterwarnings("ignore")
 SECONDS = {}
 
 
 def stage(name):
     SECONDS[name] = time.perf_counter() - START - sum(SECONDS.values())
-
-
-def documents(folder):
-    """(month, body) of each document that has both."""
-    for name in sorted(os.listdir(folder)):
-        if not name.endswith(".sgm"):
-            continue
-        with open(os.path.join(folder, name), encoding="latin-1") as file:
-            whole = file.read()
-        for document in re.findall(r"<REUTERS.*?</REUTERS>", whole, re.S):
-            body = re.search(r"<BODY>(.*?)</BODY>", document, re.S)
-            date = re.search(r"<DATE>\s*\d+-(\w+)-(\d+)", document)
-            if body and date:
-                yield (date[2] + "-" + date[1],
-                       body[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
 
 
 def fit(counts, seed):
