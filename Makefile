@@ -46,7 +46,9 @@ umap_SRC = src/umap/stage.c src/umap/layout.c src/umap/graph.c src/umap/fit_ab.c
 hdbscan_SRC = src/hdbscan/hdbscan.c src/hdbscan/spanning_tree_ref.c src/hdbscan/distinct.c \
 	src/hdbscan/edges.c src/hdbscan/linkage.c src/hdbscan/condense.c src/hdbscan/select.c src/hdbscan/share.c src/hdbscan/stage.c
 
-backend_SRC = src/backend/open.c src/backend/cpu.c src/backend/cpu_knn.c src/backend/cpu_nn_descent.c src/backend/cpu_umap_graph.c src/backend/cpu_umap_start.c \
+backend_SRC = src/backend/open.c src/backend/cpu.c src/backend/cpu_knn.c src/backend/cpu_product.c \
+	src/backend/cpu_product_vnni.c src/backend/cpu_product_avx2.c src/backend/cpu_product_portable.c \
+	src/backend/cpu_nn_descent.c src/backend/cpu_umap_graph.c src/backend/cpu_umap_start.c \
 	src/backend/cpu_umap_epochs.c \
 	src/backend/cpu_kdtree.c src/backend/cpu_spanning_tree.c
 
@@ -203,6 +205,8 @@ $(BUILD)/src/umap/kernel_avx2.o: override CFLAGS += -mavx2
 $(BUILD)/src/umap/kernel_avx512.o: override CFLAGS += -mavx2 -mavx512f -mavx512dq -mavx512vl -mavx512bw
 $(BUILD)/src/lda/kernel_avx2.o: override CFLAGS += -mavx2 -mfma
 $(BUILD)/src/lda/kernel_avx512.o: override CFLAGS += -mavx2 -mfma -mavx512f -mavx512dq -mavx512vl -mavx512bw
+$(BUILD)/src/backend/cpu_product_avx2.o: override CFLAGS += -mavx2
+$(BUILD)/src/backend/cpu_product_vnni.o: override CFLAGS += -mavx2 -mavx512f -mavx512vnni
 endif
 
 # ---- the CUDA backend ----------------------------------------------------------------

@@ -1,4 +1,5 @@
 #include "memory_need.h"
+#include "backend/cpu_knn.h"
 
 /* What HDF5, MPI's file access and OpenBLAS keep once they are at work. */
 enum { LIBRARIES = 20 << 20 };
@@ -43,14 +44,11 @@ static int64_t nn_descent_bytes(const mt_sizes *s, int64_t k)
   return s->topics * (4 * s->terms + 16 * k + 400 + 4 * s->threads);
 }
 
-/* A rank's rows twice and three visiting blocks, in blocks of 1 GiB at most; their products. */
 static int64_t knn_bytes(const mt_sizes *s, const mt_knn_options *knn)
 {
-  int64_t rows = share(s->topics, s->team), most = (int64_t)1 << 30;
-  int64_t matrix = 5 * 4 * s->terms * rows, products = (int64_t)1 << 25;
-  if (rows * rows < products) products = rows * rows;
   if (s->nn_descent) return nn_descent_bytes(s, knn->n_neighbors);
-  return (matrix < most ? matrix : most) + 4 * products + 32 * rows * knn->n_neighbors;
+  return mt_cpu_knn_bytes(s->topics, s->terms, knn->n_neighbors, s->team, s->threads) +
+         12 * share(s->topics, s->team) * knn->n_neighbors;
 }
 
 /* The graph in both directions while it is built; positions whole on every rank. */
