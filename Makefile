@@ -272,6 +272,9 @@ $(BUILD)/tests/test_faults: override LDFLAGS += $(foreach f,mt_memory_new mt_mem
 	mt_string_copy mt_store_open mt_store_shape mt_store_read mt_rename_synced \
 	mt_folder_make,-Wl,--wrap=$f)
 
+# more CPUs than there are
+$(BUILD)/tests/test_record: override LDFLAGS += -Wl,--wrap=sched_getaffinity
+
 $(BUILD)/fuzz/%: $(BUILD)/tests/fuzz/%.o $(KEEP_LOADED) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
