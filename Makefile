@@ -160,7 +160,7 @@ LIB = $(BUILD)/libmetatopics.a
 LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/%.o)
 TOOLS = $(BUILD)/newswire $(BUILD)/simulate
 BENCH_PROGRAMS = $(patsubst %,$(BUILD)/bench/%,bench_data bench_limits bench_corpus bench_lda bench_knn \
-	bench_umap bench_hdbscan bench_layout many_documents)
+	bench_umap bench_hdbscan bench_layout many_documents mpi_clock.so)
 # `make check TESTS="test_comm planted"` runs those alone, units or whole-program tests
 ONLY = $(filter command,$(firstword $(origin TESTS)))
 C_TESTS = $(foreach t,$(TESTS),$(if $(wildcard tests/$t.c),$t))
@@ -357,9 +357,10 @@ PYTHON = python3
 BENCH =
 BENCH_OPTIONS =
 BENCH_VENV = $(BUILD)/bench/venv
+BENCH_PEERS = $(if $(filter --no-peers,$(BENCH_OPTIONS)),,$(BENCH_VENV)/pinned)
 bench:
 	@tools/deps bench
-	@+$(MAKE) --no-print-directory bench-programs $(BENCH_VENV)/pinned || exit; \
+	@+$(MAKE) --no-print-directory bench-programs $(BENCH_PEERS) || exit; \
 	$(PYTHON) tools/bench/bench --build $(BUILD) --python $(BENCH_VENV)/bin/python \
 	  $(BENCH_OPTIONS) $(BENCH)
 bench-programs: $(BENCH_PROGRAMS) $(BUILD)/metatopics $(BUILD)/newswire
@@ -368,6 +369,10 @@ $(BENCH_VENV)/pinned: tools/bench/requirements.txt
 	@if [ -e $@ ] && cmp -s $< $@; then touch $@; else \
 	  $(PYTHON) -m venv $(BENCH_VENV) && \
 	  $(BENCH_VENV)/bin/python -m pip install --quiet -r $< && cp $< $@; fi
+
+$(BUILD)/bench/mpi_clock.so: tools/bench/mpi_clock.c $(CONFIG)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(COMPILE) -fPIC -shared -o $@ $<
 
 $(BUILD)/bench/bench_layout: $(BUILD)/tools/bench/gpu_trust.o
 $(BUILD)/bench/%: $(BUILD)/tools/bench/%.o $(LIB)
