@@ -29,9 +29,12 @@ static int unload(void **state)
   return 0;
 }
 
-static mt_status collect(void *context, const char *bytes, size_t size)
+static mt_status collect(void *context, int64_t n, const mt_span *tokens)
 {
-  assert_int_equal(json_array_append_new(context, json_stringn(bytes, size)), 0);
+  assert_true(n >= 1 && n <= MT_TOKENS_MOST);
+  for (int64_t t = 0; t < n; t++)
+    assert_int_equal(
+        json_array_append_new(context, json_stringn(tokens[t].at, tokens[t].size)), 0);
   return MT_OK;
 }
 
@@ -83,12 +86,12 @@ static void test_wrong_bytes(void **state)
   json_decref(want);
 }
 
-static mt_status count(void *context, const char *bytes, size_t size)
+static mt_status count(void *context, int64_t n, const mt_span *tokens)
 {
   int64_t *seen = context;
-  (void)bytes;
-  seen[0]++;
-  if ((int64_t)size > seen[1]) seen[1] = (int64_t)size;
+  seen[0] += n;
+  for (int64_t t = 0; t < n; t++)
+    if ((int64_t)tokens[t].size > seen[1]) seen[1] = (int64_t)tokens[t].size;
   return MT_OK;
 }
 

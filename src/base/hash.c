@@ -1,6 +1,5 @@
 #include "base/hash.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -44,13 +43,19 @@ void mt_hash_fingerprint(mt_hash *hash, const mt_fingerprint *value)
   mt_hash_bytes(hash, value->hex, sizeof value->hex);
 }
 
+/* printf takes longer than the hash of a document. */
+static void put_hex(uint64_t value, char out[static 16])
+{
+  for (int i = 0; i < 16; i++) out[i] = "0123456789abcdef"[value >> (60 - 4 * i) & 15];
+}
+
 mt_fingerprint mt_hash_end(mt_hash *hash)
 {
   mt_fingerprint print = {""};
   if (hash == NULL) return print;
   XXH128_hash_t value = XXH3_128bits_digest(state_of(hash));
-  snprintf(print.hex, sizeof print.hex, "%016llx%016llx",
-           (unsigned long long)value.high64, (unsigned long long)value.low64);
+  put_hex(value.high64, print.hex);
+  put_hex(value.low64, print.hex + 16);
   XXH3_freeState(state_of(hash));
   return print;
 }

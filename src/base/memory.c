@@ -43,6 +43,14 @@ mt_status mt_memory_new(int64_t count, size_t size, const char *what, void **out
   return MT_OK;
 }
 
+/* What is not there yet of a growing array comes in large pages, if there are any. */
+static void ask_large(void *memory, size_t bytes)
+{
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)memory;
+  uintptr_t first = (at + page - 1) / page * page;
+  madvise((void *)first, bytes - (first - at), MADV_HUGEPAGE);
+}
+
 mt_status mt_memory_grow(int64_t count, size_t size, const char *what,
                          int64_t *capacity, void **memory)
 {
@@ -56,6 +64,7 @@ mt_status mt_memory_grow(int64_t count, size_t size, const char *what,
   void *grown = realloc(*memory, bytes);
   if (grown == NULL)
     return mt_fail(MT_ERR_MEMORY, "%s: no memory for %zu bytes", what, bytes);
+  if (bytes >= LARGE) ask_large(grown, bytes);
   *memory = grown;
   *capacity = room;
   return MT_OK;

@@ -89,7 +89,8 @@ static mt_status gather_runs(const mt_comm *comm, int64_t n, const document_run 
 }
 
 mt_status mt_arrange_positions(const mt_comm *comm, const mt_collection *collection,
-                               const int64_t *place, int64_t **positions_out)
+                               const int64_t *place, int64_t **order_out,
+                               int64_t **positions_out)
 {
   mt_status status = MT_OK;
   order_context c = {collection, place};
@@ -103,8 +104,9 @@ mt_status mt_arrange_positions(const mt_comm *comm, const mt_collection *collect
   for (int64_t r = 0; r < n_all; position += all[r++].count)
     for (int64_t i = 0; all[r].rank == comm->rank && i < all[r].count; i++)
       out[order[all[r].first + i]] = position + i;
+  *order_out = order;
   *positions_out = out;
-  out = NULL;
+  order = out = NULL;
 done:
   free(out);
   free(order);

@@ -206,7 +206,8 @@ static void add_terms_hash(const mt_terms *terms, mt_hash *hash)
 {
   int64_t end = 0;
   mt_hash_i64(hash, terms->n);
-  for (int64_t t = 0; t < terms->n; t++) mt_hash_i64(hash, end += terms->list[t].size);
+  for (int64_t t = 0; t < terms->n; t++)
+    mt_hash_i64(hash, end += mt_term_record_of(terms, t)->size);
   for (int64_t t = 0; t < terms->n; t++) {
     size_t size;
     const char *bytes = mt_term(terms, t, &size);
@@ -256,21 +257,22 @@ mt_status mt_corpus_build(const mt_comm *comm, const mt_corpus_options *options,
   mt_collection collection = {0};
   mt_members members = {0};
   mt_built built = {0};
-  int64_t *place = NULL, *positions = NULL;
+  int64_t *place = NULL, *order = NULL, *positions = NULL;
 
   MT_TRY(read_all(comm, options, false, piece_bytes, &collection, &members,
                   &built.survey));
   MT_TRY(mt_vocabulary_build(comm, options, built.survey.n_documents, &collection.terms,
                              &built.vocabulary));
   MT_TRY(mt_agree(comm, place_members(&members, &place)));
-  MT_TRY(mt_arrange_positions(comm, &collection, place, &positions));
-  MT_TRY(mt_arrange_rows(comm, &collection, positions, &built));
+  MT_TRY(mt_arrange_positions(comm, &collection, place, &order, &positions));
+  MT_TRY(mt_arrange_rows(comm, &collection, order, positions, &built));
   MT_TRY(mt_agree(comm, hash_content(comm, &built)));
   *built_out = built;
   memset(&built, 0, sizeof built);
 done:
   mt_built_destroy(&built);
   free(place);
+  free(order);
   free(positions);
   mt_members_destroy(&members);
   mt_collection_close(&collection);

@@ -1,4 +1,5 @@
 #include "corpus/collect.h"
+#include "corpus/scan.h"
 #include "corpus/tokens.h"
 
 #include <ctype.h>
@@ -74,45 +75,37 @@ done:
 
 /* ---- documents ------------------------------------------------------------------------------- */
 
-static inline mt_status count_token(mt_collection *c, const mt_term_key *token)
+/* One more of the term in the document in hand. Whether it is the first cannot be foretold,
+ * so nothing branches there. */
+static inline void count_token(mt_collection *c, mt_term_record *term)
 {
-  mt_status status = MT_OK;
-  int64_t number;
-  MT_TRY(mt_terms_add_key(&c->terms, token, &number));
-  mt_term_record *term = &c->terms.list[number];
-  if (term->mark > 0) {
-    c->entries[term->mark - 1].count++;
-    return MT_OK;
-  }
-  if (c->n_entries == c->entries_capacity)
-    MT_GROW(c->entries, c->entries_capacity, c->n_entries + 1);
-  c->entries[c->n_entries] = (mt_entry){(int32_t)number, 1};
-  term->mark = ++c->n_entries;
-done:
-  return status;
+  int32_t is_new = term->mark == 0,
+          mark = term->mark + is_new * (int32_t)(c->n_entries + 1);
+  mt_entry *entry = &c->entries[mark - 1];
+  entry->term = term->number - 1;
+  entry->count = (entry->count & (is_new - 1)) + 1;
+  term->mark = mark;
+  c->n_entries += is_new;
 }
 
-/* Tokens wait in a ring: half way round a term's record is asked for, at the end counted. */
-static mt_status on_token(void *context, const char *bytes, size_t size)
+/* All are asked for first: memory answers to one while it looks for others. */
+static mt_status on_tokens(void *context, int64_t n, const mt_span *tokens)
 {
+  mt_status status = MT_OK;
   mt_collection *c = context;
-  mt_term_key *token = &c->waiting[c->n_tokens % MT_WAITING];
-  mt_status status = MT_OK;
-  if (c->n_tokens >= MT_WAITING) status = count_token(c, token);
-  *token = mt_term_key_of(bytes, size); /* in the scratch, which has room beyond */
-  mt_terms_expect_slot(&c->terms, token);
-  if (c->n_tokens >= MT_WAITING / 2)
-    mt_terms_expect_record(&c->terms,
-                           &c->waiting[(c->n_tokens - MT_WAITING / 2) % MT_WAITING]);
-  c->n_tokens++;
-  return status;
-}
-
-static mt_status count_waiting(mt_collection *c)
-{
-  mt_status status = MT_OK;
-  int64_t t = c->n_tokens > MT_WAITING ? c->n_tokens - MT_WAITING : 0;
-  for (; t < c->n_tokens; t++) MT_TRY(count_token(c, &c->waiting[t % MT_WAITING]));
+  mt_term_key keys[MT_TOKENS_MOST];
+  MT_TRY(mt_terms_reserve(&c->terms, n));
+  MT_GROW(c->entries, c->entries_capacity, c->n_entries + n);
+  for (int64_t t = 0; t < n; t++) { /* in the scratch, which has room beyond */
+    keys[t] = mt_term_key_of(tokens[t].at, tokens[t].size);
+    __builtin_prefetch(mt_terms_home(&c->terms, &keys[t]), 1);
+  }
+  for (int64_t t = 0; t < n; t++) {
+    mt_term_record *term = mt_terms_home(&c->terms, &keys[t]);
+    if (!mt_term_is(term, &keys[t]))
+      MT_TRY(mt_terms_record(&c->terms, &keys[t], &term));
+    count_token(c, term);
+  }
 done:
   return status;
 }
@@ -136,7 +129,7 @@ static mt_status add_entries(mt_collection *c)
   MT_TRY(mt_buffer_reserve(&c->rows, (size_t)c->n_entries * MT_ENTRY_MOST));
   char *to = c->rows.bytes + c->rows.size;
   for (int64_t e = 0; e < c->n_entries; e++) {
-    mt_term_record *term = &c->terms.list[c->entries[e].term];
+    mt_term_record *term = mt_term_record_of(&c->terms, c->entries[e].term);
     term->mark = 0;
     term->df++;
     term->tf += c->entries[e].count;
@@ -156,10 +149,9 @@ static mt_status add_document(mt_collection *c, int64_t period, const mt_record 
   document->row = c->rows.size;
   MT_TRY(add_text(c, record->id, &document->id_size));
   MT_TRY(add_text(c, record->title, &document->title_size));
-  c->n_tokens = c->n_entries = 0;
+  c->n_entries = 0;
   MT_TRY(mt_tokenize(record->text.at, record->text.size, c->options->lowercase,
-                     &c->scratch, on_token, c));
-  MT_TRY(count_waiting(c));
+                     &c->scratch, on_tokens, c));
   document->n_entries = c->n_entries;
   MT_TRY(add_entries(c));
   c->n_documents++;
@@ -220,7 +212,7 @@ static int64_t count_openings(const char *bytes, size_t size)
   const size_t length = sizeof opening - 1;
   int64_t n = 0;
   for (const char *at = bytes, *end = bytes + size;;) {
-    at = memmem(at, (size_t)(end - at), opening, length);
+    at = mt_find(at, (size_t)(end - at), opening, length, 3);
     if (at == NULL) return n;
     at += length;
     n += at == end || *at == '>' || isspace((unsigned char)*at);

@@ -5,13 +5,10 @@
 #include "corpus/date.h"
 #include "corpus/intake.h"
 #include "corpus/terms.h"
-#include "corpus/varint.h"
 
 typedef struct mt_entry {
   int32_t term, count;
 } mt_entry;
-
-enum { MT_WAITING = 16 }; /* tokens that wait for their terms to come from memory */
 
 typedef struct mt_document {
   int64_t period; /* key */
@@ -33,9 +30,7 @@ typedef struct mt_collection {
   int64_t n_documents, documents_capacity;
   mt_document *documents; /* in the order in which they came */
   mt_buffer rows;
-  mt_terms terms;   /* mark: the entry of the document in hand + 1; 0: none */
-  int64_t n_tokens; /* of the document in hand */
-  mt_term_key waiting[MT_WAITING]; /* the last of them, round and round */
+  mt_terms terms; /* mark: the entry of the document in hand + 1; 0: none */
   int64_t n_entries, entries_capacity;
   mt_entry *entries; /* of the document in hand, in the order of their first tokens */
   mt_buffer scratch;
@@ -45,20 +40,35 @@ typedef struct mt_collection {
   int64_t member, piece; /* of the piece in hand */
 } mt_collection;
 
+/* In a row nearly every entry is one word: count in the low bits, term above. One that is too
+ * large is three: 0, term, count. */
+enum { MT_ENTRY_COUNT_BITS = 6, MT_ENTRY_MOST = 12 }; /* bytes */
+
 /* The entry at `at` in a document's row; where the next one lies. */
 static inline const char *mt_entry_get(const char *at, mt_entry *entry_out)
 {
-  uint64_t term, count;
-  at = mt_varint_get(mt_varint_get(at, &term), &count);
-  *entry_out = (mt_entry){(int32_t)term, (int32_t)count};
-  return at;
+  static const uint32_t counts = (1u << MT_ENTRY_COUNT_BITS) - 1;
+  uint32_t word;
+  memcpy(&word, at, sizeof word);
+  *entry_out =
+      (mt_entry){(int32_t)(word >> MT_ENTRY_COUNT_BITS), (int32_t)(word & counts)};
+  if (word != 0) return at + sizeof word;
+  memcpy(entry_out, at + sizeof word, sizeof *entry_out);
+  return at + MT_ENTRY_MOST;
 }
 
 static inline char *mt_entry_put(char *to, mt_entry entry)
 {
-  return mt_varint_put(mt_varint_put(to, (uint64_t)entry.term), (uint64_t)entry.count);
+  uint32_t term = (uint32_t)entry.term, count = (uint32_t)entry.count;
+  uint32_t word = term << MT_ENTRY_COUNT_BITS | count;
+  bool small =
+      count < 1u << MT_ENTRY_COUNT_BITS && term < 1u << (32 - MT_ENTRY_COUNT_BITS);
+  if (!small) word = 0;
+  memcpy(to, &word, sizeof word);
+  if (small) return to + sizeof word;
+  memcpy(to + sizeof word, &entry, sizeof entry);
+  return to + MT_ENTRY_MOST;
 }
-enum { MT_ENTRY_MOST = 10 }; /* bytes that one can take: 5 for 32 bits */
 
 /* Errors: MT_ERR_INPUT, corpus.periods holds what is no period. */
 mt_status mt_collection_open(const mt_corpus_options *options, bool count_only,

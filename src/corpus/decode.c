@@ -1,4 +1,5 @@
 #include "corpus/decode.h"
+#include "corpus/scan.h"
 
 #include <errno.h>
 #include <strings.h>
@@ -9,9 +10,11 @@ static const iconv_t no_iconv = (iconv_t)-1;
 bool mt_ascii_only(const char *bytes, size_t size)
 {
   size_t i = 0;
-  for (uint64_t word; i + sizeof word <= size; i += sizeof word) {
-    memcpy(&word, bytes + i, sizeof word);
-    if (word & 0x8080808080808080u) return false;
+  for (; i + 4 * MT_BLOCK <= size; i += 4 * MT_BLOCK) {
+    const char *at = bytes + i;
+    mt_block x = mt_block_at(at) | mt_block_at(at + MT_BLOCK) |
+                 mt_block_at(at + 2 * MT_BLOCK) | mt_block_at(at + 3 * MT_BLOCK);
+    if (mt_block_bits(x) != 0) return false;
   }
   for (; i < size; i++)
     if (bytes[i] & 0x80) return false;

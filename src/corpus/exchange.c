@@ -3,41 +3,76 @@
 #include "base/search.h"
 #include "corpus/arrange.h"
 
-/* ---- a row: a head, then id, title and entries, each term as its distance from the last ---- */
+/* ---- a row: a head, then id, title and entries, terms ascending ------------------------- */
 
 typedef struct row_head {
   int64_t position, period, n_entries, id_size, title_size;
   int64_t bytes; /* that follow */
 } row_head;
 
-/* Ascending by the upper half: a pass for each byte that the largest has. */
-static void sort_keys(int64_t n, uint64_t largest, uint64_t *keys, uint64_t *other)
+/* ---- the terms of one document, which come out ascending: a bit for each of the vocabulary, and
+ * one for each word of bits that has any. One more group of words is for all other terms. ---- */
+
+enum { WORD = 64, GROUP = WORD * WORD }; /* terms */
+
+typedef struct term_set {
+  int64_t n_groups;      /* without that of other terms */
+  uint64_t *bits, *used; /* (terms / WORD), (terms / GROUP) */
+  int32_t *counts;       /* (terms) of those in the set */
+} term_set;
+
+static mt_status term_set_new(int64_t n_terms, term_set *out)
 {
-  uint64_t *from = keys, *to = other;
-  for (int shift = 32; shift < 64 && largest >> shift != 0; shift += 8) {
-    int64_t first[256] = {0}, before = 0;
-    for (int64_t i = 0; i < n; i++) first[from[i] >> shift & 255]++;
-    for (int b = 0; b < 256; b++) {
-      int64_t count = first[b];
-      first[b] = before;
-      before += count;
-    }
-    for (int64_t i = 0; i < n; i++) to[first[from[i] >> shift & 255]++] = from[i];
-    uint64_t *swap = from;
-    from = to;
-    to = swap;
-  }
-  if (from != keys && n > 0) memcpy(keys, from, (size_t)n * sizeof *keys);
+  mt_status status = MT_OK;
+  out->n_groups = (n_terms + GROUP - 1) / GROUP;
+  MT_NEW(out->bits, (out->n_groups + 1) * WORD);
+  MT_NEW(out->used, out->n_groups + 1);
+  MT_NEW(out->counts, (out->n_groups + 1) * GROUP);
+done:
+  return status;
 }
 
-/* This rank's term numbers to those of the vocabulary; -1: not in it. */
+static void term_set_destroy(term_set *set)
+{
+  free(set->bits);
+  free(set->used);
+  free(set->counts);
+}
+
+static inline void term_set_add(term_set *set, uint32_t term, int32_t count)
+{
+  set->used[term / GROUP] |= 1ull << term / WORD % WORD;
+  set->bits[term / WORD] |= 1ull << term % WORD;
+  set->counts[term] = count;
+}
+
+/* Writes the terms of the vocabulary as entries and empties the set; where they end. */
+static char *term_set_take(term_set *set, char *to, int64_t *n_out)
+{
+  int64_t n = 0;
+  for (int64_t g = 0; g < set->n_groups; g++) {
+    for (uint64_t used = set->used[g]; used != 0; used &= used - 1) {
+      int64_t word = g * WORD + __builtin_ctzll(used);
+      for (uint64_t bits = set->bits[word]; bits != 0; bits &= bits - 1, n++) {
+        int32_t term = (int32_t)(word * WORD + __builtin_ctzll(bits));
+        to = mt_entry_put(to, (mt_entry){term, set->counts[term]});
+      }
+      set->bits[word] = 0;
+    }
+    set->used[g] = 0;
+  }
+  *n_out = n;
+  return to;
+}
+
+/* This rank's term numbers to those of the vocabulary; `other`: not in it. */
 static mt_status map_terms(const mt_terms *vocabulary, const mt_terms *local,
-                           int32_t **out)
+                           int32_t other, int32_t **out)
 {
   mt_status status = MT_OK;
   int32_t *map = NULL;
   MT_NEW(map, local->n);
-  for (int64_t t = 0; t < local->n; t++) map[t] = -1;
+  for (int64_t t = 0; t < local->n; t++) map[t] = other;
   for (int64_t v = 0; v < vocabulary->n; v++) {
     size_t size;
     const char *bytes = mt_term(vocabulary, v, &size);
@@ -50,95 +85,66 @@ done:
 }
 
 typedef struct outgoing {
-  int64_t *order; /* documents by position, so that the owners ascend */
-  size_t *bytes;  /* (size) to each rank */
-  mt_buffer rows;
-  int32_t *map;   /* (terms of the collection) to the vocabulary's; -1: not in it */
-  uint64_t *keys; /* two halves of keys_capacity / 2: term and count of a document */
-  int64_t keys_capacity;
+  size_t *bytes;       /* (size) to each other rank */
+  mt_buffer rows, own; /* the others' by rank; what stays here */
+  int32_t *map; /* (terms of the collection) to the vocabulary's, or beyond them */
+  term_set set;
 } outgoing;
 
 static void outgoing_destroy(outgoing *out)
 {
-  free(out->order);
   free(out->bytes);
   free(out->map);
-  free(out->keys);
+  term_set_destroy(&out->set);
   mt_buffer_destroy(&out->rows);
+  mt_buffer_destroy(&out->own);
 }
 
-/* The entries at `from` that are in the vocabulary, into out->keys; how many. */
-static int64_t map_entries(const outgoing *out, const char *from, int64_t n)
-{
-  int64_t kept = 0;
-  for (int64_t e = 0; e < n; e++) {
-    mt_entry entry;
-    from = mt_entry_get(from, &entry);
-    int64_t term = out->map[entry.term];
-    out->keys[kept] = (uint64_t)term << 32 | (uint32_t)entry.count;
-    kept += term >= 0;
-  }
-  return kept;
-}
-
-/* The document's row, after what is in out->rows. */
+/* The document's row, after what is in `rows`. */
 static mt_status add_row(const mt_collection *c, const mt_document *document,
-                         int64_t n_terms, row_head head, outgoing *out)
+                         row_head head, outgoing *out, mt_buffer *rows)
 {
   mt_status status = MT_OK;
   size_t texts = (size_t)(document->id_size + document->title_size);
   const char *from = c->rows.bytes + document->row;
-  MT_GROW(out->keys, out->keys_capacity, 2 * document->n_entries);
-  head.n_entries = map_entries(out, from + texts, document->n_entries);
-  sort_keys(head.n_entries, (uint64_t)n_terms << 32, out->keys,
-            out->keys + head.n_entries);
-  MT_TRY(mt_buffer_reserve(&out->rows, sizeof head + texts +
-                                           (size_t)head.n_entries * MT_ENTRY_MOST));
-  char *row = out->rows.bytes + out->rows.size, *to = row + sizeof head;
+  MT_TRY(mt_buffer_reserve(rows, sizeof head + texts +
+                                     (size_t)document->n_entries * MT_ENTRY_MOST));
+  char *row = rows->bytes + rows->size, *to = row + sizeof head;
   memcpy(to, from, texts);
-  to += texts;
-  int32_t last = 0;
-  for (int64_t e = 0; e < head.n_entries; e++) {
-    int32_t term = (int32_t)(out->keys[e] >> 32);
-    to = mt_entry_put(to, (mt_entry){term - last, (int32_t)out->keys[e]});
-    last = term;
+  from += texts;
+  for (int64_t e = 0; e < document->n_entries; e++) {
+    mt_entry entry;
+    from = mt_entry_get(from, &entry);
+    term_set_add(&out->set, (uint32_t)out->map[entry.term], entry.count);
   }
+  to = term_set_take(&out->set, to + texts, &head.n_entries);
   head.bytes = to - row - (int64_t)sizeof head;
   memcpy(row, &head, sizeof head);
-  out->rows.size = to - out->rows.bytes;
+  rows->size = to - rows->bytes;
 done:
   return status;
 }
 
-static int by_position(const void *a, const void *b, void *context)
-{
-  const int64_t *positions = context;
-  int64_t one = positions[*(const int64_t *)a], other = positions[*(const int64_t *)b];
-  return (one > other) - (one < other);
-}
-
 static mt_status pack_rows(const mt_comm *comm, const mt_collection *c,
-                           const int64_t *positions, const mt_built *built,
-                           const int64_t *keys, outgoing *out)
+                           const int64_t *order, const int64_t *positions,
+                           const mt_built *built, const int64_t *keys, outgoing *out)
 {
   mt_status status = MT_OK;
   const mt_terms *terms = &built->vocabulary.terms;
-  int64_t n = c->n_documents;
-  MT_TRY(map_terms(terms, &c->terms, &out->map));
-  MT_NEW(out->order, n);
+  MT_TRY(term_set_new(terms->n, &out->set));
+  MT_TRY(map_terms(terms, &c->terms, (int32_t)(out->set.n_groups * GROUP), &out->map));
   MT_NEW(out->bytes, comm->size);
-  for (int64_t i = 0; i < n; i++) out->order[i] = i;
-  qsort_r(out->order, (size_t)n, sizeof *out->order, by_position, (void *)positions);
-  for (int64_t i = 0; i < n; i++) {
-    const mt_document *document = &c->documents[out->order[i]];
-    row_head head = {.position = positions[out->order[i]],
+  for (int64_t i = 0; i < c->n_documents; i++) {
+    const mt_document *document = &c->documents[order[i]];
+    row_head head = {.position = positions[order[i]],
                      .id_size = document->id_size,
                      .title_size = document->title_size};
     head.period = mt_lower_bound(built->survey.n_periods, keys, document->period);
-    int64_t before = out->rows.size;
-    MT_TRY(add_row(c, document, terms->n, head, out));
     int owner = mt_part_owner(built->survey.n_documents, comm->size, head.position);
-    out->bytes[owner] += (size_t)(out->rows.size - before);
+    mt_buffer *rows = owner == comm->rank ? &out->own : &out->rows;
+    int64_t before = rows->size;
+    MT_TRY(add_row(c, document, head, out, rows));
+    if (owner != comm->rank) out->bytes[owner] += (size_t)(rows->size - before);
   }
 done:
   return status;
@@ -146,25 +152,22 @@ done:
 
 /* ---- rows that arrived ------------------------------------------------------------------------- */
 
-/* Where each of this rank's rows lies in the bytes; what their texts take, with a '\0' each. */
+/* Where each of the rows in the bytes lies; adds up how many they are and what their texts
+ * take, with a '\0' each. */
 static mt_status find_rows(const char *bytes, size_t size, int64_t first, int64_t n,
-                           const char **rows, int64_t *texts_out)
+                           const char **rows, int64_t *found, int64_t *texts)
 {
-  int64_t found = 0;
-  *texts_out = 0;
-  for (const char *at = bytes; at < bytes + size; found++) {
+  for (const char *at = bytes; at < bytes + size; ++*found) {
     row_head head;
     memcpy(&head, at, sizeof head);
     if (head.position < first || head.position >= first + n)
       return mt_fail(MT_ERR_INTERNAL, "document %lld came to the wrong rank",
                      (long long)head.position);
     rows[head.position - first] = at;
-    *texts_out += head.id_size + head.title_size + 2;
+    *texts += head.id_size + head.title_size + 2;
     at += sizeof head + (size_t)head.bytes;
   }
-  if (found == n) return MT_OK;
-  return mt_fail(MT_ERR_INTERNAL, "%lld documents came, %lld are due", (long long)found,
-                 (long long)n);
+  return MT_OK;
 }
 
 /* A text of a row to where texts go; where the next goes. */
@@ -186,12 +189,11 @@ static char *unpack_row(const char *at, int64_t row, char *texts, mt_built *buil
   texts = copy_text(at, head.id_size, texts, &built->ids[row]);
   texts = copy_text(at + head.id_size, head.title_size, texts, &built->titles[row]);
   at += head.id_size + head.title_size;
-  int64_t to = counts->indptr[row], term = 0;
+  int64_t to = counts->indptr[row];
   for (int64_t e = 0; e < head.n_entries; e++) {
     mt_entry entry;
     at = mt_entry_get(at, &entry);
-    term += entry.term;
-    counts->indices[to + e] = (int32_t)term;
+    counts->indices[to + e] = entry.term;
     counts->data[to + e] = entry.count;
     built->n_counted += entry.count;
   }
@@ -202,14 +204,20 @@ static char *unpack_row(const char *at, int64_t row, char *texts, mt_built *buil
   return texts;
 }
 
-static mt_status unpack_rows(const char *bytes, size_t size, int64_t n, mt_built *built)
+/* n rows: those that were here, and those that came. */
+static mt_status unpack_rows(const mt_buffer *own, const char *bytes, size_t size,
+                             int64_t n, mt_built *built)
 {
   mt_status status = MT_OK;
   mt_counts *counts = &built->counts;
   const char **rows = NULL;
-  int64_t texts_size;
+  int64_t texts_size = 0, found = 0;
   MT_NEW(rows, n);
-  MT_TRY(find_rows(bytes, size, built->first, n, rows, &texts_size));
+  MT_TRY(find_rows(own->bytes, (size_t)own->size, built->first, n, rows, &found,
+                   &texts_size));
+  MT_TRY(find_rows(bytes, size, built->first, n, rows, &found, &texts_size));
+  MT_REQUIRE(found == n, MT_ERR_INTERNAL, "%lld documents came, %lld are due",
+             (long long)found, (long long)n);
   MT_NEW(counts->indptr, n + 1);
   for (int64_t i = 0; i < n; i++) {
     row_head head;
@@ -268,7 +276,8 @@ done:
 }
 
 mt_status mt_arrange_rows(const mt_comm *comm, mt_collection *collection,
-                          const int64_t *positions, mt_built *built)
+                          const int64_t *order, const int64_t *positions,
+                          mt_built *built)
 {
   mt_status status = MT_OK;
   outgoing out = {0};
@@ -280,15 +289,16 @@ mt_status mt_arrange_rows(const mt_comm *comm, mt_collection *collection,
   MT_TRY(mt_agree(comm, mt_memory_new(comm->size, sizeof *recv_bytes, "message sizes",
                                       (void **)&recv_bytes)));
   MT_TRY(mt_agree(comm, keys_of(built, collection->options->period, &keys)));
-  MT_TRY(mt_agree(comm, pack_rows(comm, collection, positions, built, keys, &out)));
+  MT_TRY(
+      mt_agree(comm, pack_rows(comm, collection, order, positions, built, keys, &out)));
   mt_collection_close(collection);
   MT_TRY(mt_alltoall_sizes(comm, out.bytes, recv_bytes));
   for (int r = 0; r < comm->size; r++) total += recv_bytes[r];
   MT_TRY(mt_agree(comm, mt_memory_new((int64_t)total, 1, "documents", (void **)&recv)));
   MT_TRY(mt_alltoallv(comm, out.bytes, out.rows.bytes, recv_bytes, recv));
   mt_buffer_destroy(&out.rows);
-  MT_TRY(mt_agree(
-      comm, unpack_rows(recv, total, mt_part_count(n, comm->size, comm->rank), built)));
+  MT_TRY(mt_agree(comm, unpack_rows(&out.own, recv, total,
+                                    mt_part_count(n, comm->size, comm->rank), built)));
   MT_TRY(sum_up(comm, built));
 done:
   free(keys);

@@ -129,6 +129,14 @@ done:
   return status;
 }
 
+/* A piece and more from `start` on, so that its end is seen; little of it is left over then,
+ * to be moved, and all of it is in the cache. */
+static mt_status fill_up(cutter *c, int64_t start)
+{
+  int64_t want = start + (int64_t)(c->piece_bytes + c->piece_bytes / 16);
+  return fill(c, want > c->window.size ? (size_t)(want - c->window.size) : 0);
+}
+
 /* The place in the window of the first record at or after file offset `at`, reading as far
  * as needed; the window's end if there is none. */
 static mt_status find_start(cutter *c, int64_t at, int64_t *out)
@@ -174,15 +182,15 @@ static mt_status cut(cutter *c, int64_t from, int64_t to)
   mt_status status = MT_OK;
   int64_t start, end, piece_bytes = (int64_t)c->piece_bytes;
   c->offset = from > 0 && c->format == MT_FORMAT_JSONL ? from - 1 : from;
-  c->piece.line = from == 0 ? 1 : 0;
+  c->piece.line = c->piece.path == NULL ? 1 : 0;
   MT_TRY(fill(c, c->piece_bytes));
   MT_TRY(find_start(c, from, &start));
-  MT_TRY(fill(c, c->piece_bytes)); /* a line may begin where the window ends */
+  MT_TRY(fill_up(c, start)); /* a line may begin where the window ends */
   while (c->offset + start < to && start < c->window.size) {
     int64_t want = c->offset + start + piece_bytes;
     MT_TRY(find_start(c, want < to ? want : to, &end));
     MT_TRY(give(c, start, end));
-    MT_TRY(fill(c, c->piece_bytes));
+    MT_TRY(fill_up(c, 0));
     start = 0;
   }
 done:

@@ -14,7 +14,13 @@ const char *mt_skip_name(mt_skip skip)
 
 int64_t mt_newlines(const char *bytes, size_t size)
 {
+  enum { RUN = 240 }; /* what a byte can count */
   int64_t n = 0;
+  for (; size >= RUN; bytes += RUN, size -= RUN) {
+    unsigned char some = 0;
+    for (int i = 0; i < RUN; i++) some += bytes[i] == '\n';
+    n += some;
+  }
   for (size_t i = 0; i < size; i++) n += bytes[i] == '\n';
   return n;
 }

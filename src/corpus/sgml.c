@@ -5,6 +5,7 @@
  * damaged is one document, and none can be lost unseen. */
 #include "corpus/decode.h"
 #include "corpus/readers.h"
+#include "corpus/scan.h"
 #include "corpus/sgml_parts.h"
 
 #include <ctype.h>
@@ -13,6 +14,7 @@
 #include <limits.h>
 
 static const char opening[] = "<REUTERS", closing[] = "</REUTERS>";
+enum { OPENING_RARE = 3, CLOSING_RARE = 4 }; /* UT, which lower case texts have not */
 
 typedef struct sgml_reader {
   const mt_piece *piece;
@@ -128,7 +130,8 @@ static mt_status start_parser(sgml_reader *reader)
 size_t mt_sgml_next(const char *bytes, size_t size, size_t at)
 {
   while (at < size) {
-    const char *found = memmem(bytes + at, size - at, opening, sizeof opening - 1);
+    const char *found =
+        mt_find(bytes + at, size - at, opening, sizeof opening - 1, OPENING_RARE);
     if (found == NULL) return size;
     at = (size_t)(found - bytes);
     size_t after = at + sizeof opening - 1;
@@ -244,7 +247,8 @@ static mt_status read_between(sgml_reader *reader, size_t at, size_t next)
 {
   const mt_piece *piece = reader->piece;
   const char *first = piece->bytes + at;
-  const char *end = memmem(first, next - at, closing, sizeof closing - 1);
+  const char *end =
+      mt_find(first, next - at, closing, sizeof closing - 1, CLOSING_RARE);
   if (end == NULL)
     return mt_piece_damaged(
         piece, reader->options, reader->sink, reader->context, MT_SKIP_DAMAGED, at, at,

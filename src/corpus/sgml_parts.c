@@ -7,13 +7,18 @@
 
 /* ---- events -------------------------------------------------------------------------- */
 
-static bool is(mt_span span, const char *word)
+static inline bool is(mt_span span, const char *word)
 {
   return span.size == strlen(word) && memcmp(span.at, word, span.size) == 0;
 }
 
-static const char *const elements[] = {
-    [MT_SGML_DATE] = "DATE", [MT_SGML_TITLE] = "TITLE", [MT_SGML_BODY] = "BODY"};
+/* The part that an element is; -1: none. */
+static inline int part_of(mt_span element)
+{
+  if (is(element, "DATE")) return MT_SGML_DATE;
+  if (is(element, "TITLE")) return MT_SGML_TITLE;
+  return is(element, "BODY") ? MT_SGML_BODY : -1;
+}
 
 void mt_sgml_begin(mt_sgml_parts *parts)
 {
@@ -27,11 +32,10 @@ void mt_sgml_begin(mt_sgml_parts *parts)
 
 void mt_sgml_start(mt_sgml_parts *parts, mt_span element)
 {
-  for (int p = 0; p < MT_SGML_PARTS; p++)
-    if (is(element, elements[p])) {
-      parts->open = p;
-      parts->part[p].seen = true;
-    }
+  int part = part_of(element);
+  if (part < 0) return;
+  parts->open = part;
+  parts->part[part].seen = true;
 }
 
 void mt_sgml_attribute(mt_sgml_parts *parts, mt_span name, mt_span value)
@@ -49,7 +53,7 @@ void mt_sgml_text(mt_sgml_parts *parts, mt_span text)
 
 void mt_sgml_end(mt_sgml_parts *parts, mt_span element)
 {
-  if (parts->open >= 0 && is(element, elements[parts->open])) parts->open = -1;
+  if (parts->open >= 0 && part_of(element) == parts->open) parts->open = -1;
 }
 
 void mt_sgml_destroy(mt_sgml_parts *parts)
@@ -123,11 +127,21 @@ typedef struct scanner {
   int depth;
 } scanner;
 
-static void skip_blanks(scanner *s)
+enum { BLANK = 1, LETTER = 2, IN_NAME = 4 };
+static const unsigned char kinds[256] = {[' '] = BLANK,
+                                         ['\n'] = BLANK,
+                                         ['\t'] = BLANK,
+                                         ['\r'] = BLANK,
+                                         ['0' ... '9'] = IN_NAME,
+                                         ['_'] = IN_NAME,
+                                         ['-'] = IN_NAME,
+                                         ['.'] = IN_NAME,
+                                         ['a' ... 'z'] = LETTER | IN_NAME,
+                                         ['A' ... 'Z'] = LETTER | IN_NAME};
+
+static inline void skip(scanner *s, unsigned char kind)
 {
-  while (s->at < s->end &&
-         (*s->at == ' ' || *s->at == '\n' || *s->at == '\t' || *s->at == '\r'))
-    s->at++;
+  while (s->at < s->end && (kinds[(unsigned char)*s->at] & kind) != 0) s->at++;
 }
 
 static bool take(scanner *s, char wanted)
@@ -141,9 +155,7 @@ static bool take_name(scanner *s, mt_span *out)
 {
   const char *first = s->at;
   if (s->at == s->end || !is_letter(*s->at)) return false;
-  while (s->at < s->end && (is_letter(*s->at) || (*s->at >= '0' && *s->at <= '9') ||
-                            *s->at == '_' || *s->at == '-' || *s->at == '.'))
-    s->at++;
+  skip(s, IN_NAME);
   *out = (mt_span){first, (size_t)(s->at - first)};
   return true;
 }
@@ -153,9 +165,10 @@ static bool take_value(scanner *s, mt_span *out)
   if (s->at == s->end || (*s->at != '"' && *s->at != '\'')) return false;
   char quote = *s->at++;
   const char *first = s->at;
-  s->at += mt_plain_size(s->at, (size_t)(s->end - s->at), quote, '<');
+  for (; s->at < s->end && *s->at != quote; s->at++)
+    if (*s->at == '<' || *s->at == '&' || (unsigned char)*s->at < 0x20) return false;
   *out = (mt_span){first, (size_t)(s->at - first)};
-  return take(s, quote) && memchr(first, '&', out->size) == NULL;
+  return take(s, quote);
 }
 
 /* name="value", each name once, with a blank before it. */
@@ -164,13 +177,13 @@ static bool take_attributes(scanner *s)
   mt_span names[MOST_ATTRIBUTES], value;
   for (int n = 0;; n++) {
     const char *before = s->at;
-    skip_blanks(s);
+    skip(s, BLANK);
     if (s->at == s->end || *s->at == '>' || *s->at == '/') return true;
     if (n == MOST_ATTRIBUTES || s->at == before || !take_name(s, &names[n]))
       return false;
-    skip_blanks(s);
+    skip(s, BLANK);
     if (!take(s, '=')) return false;
-    skip_blanks(s);
+    skip(s, BLANK);
     if (!take_value(s, &value)) return false;
     for (int o = 0; o < n; o++)
       if (names[o].size == names[n].size &&
@@ -193,15 +206,35 @@ static bool take_start(scanner *s)
   return take(s, '>');
 }
 
+/* Of the element that was opened last. */
 static bool take_end(scanner *s)
 {
-  mt_span name;
-  if (!take_name(s, &name)) return false;
-  skip_blanks(s);
-  if (!take(s, '>') || s->depth == 0) return false;
+  if (s->depth == 0) return false;
   mt_span open = s->open[--s->depth];
-  mt_sgml_end(s->parts, name);
-  return open.size == name.size && memcmp(open.at, name.at, name.size) == 0;
+  if ((size_t)(s->end - s->at) <= open.size) return false;
+  if (memcmp(s->at, open.at, open.size) != 0) return false;
+  s->at += open.size;
+  skip(s, BLANK);
+  mt_sgml_end(s->parts, open);
+  return take(s, '>');
+}
+
+/* How many of the bytes come before the first that may not stand for itself. */
+static inline size_t plain_size(const char *bytes, size_t size)
+{
+  size_t i = 0;
+  for (; i + MT_BLOCK <= size; i += MT_BLOCK) {
+    mt_block x = mt_block_at(bytes + i);
+    mt_block control = (mt_block)((x < 0x20) & (x != '\n') & (x != '\t'));
+    unsigned hits = mt_block_bits((mt_block)((x == '<') | (x == '&')) | control);
+    if (hits != 0) return i + (size_t)__builtin_ctz(hits);
+  }
+  for (; i < size; i++) {
+    char c = bytes[i];
+    if (c == '<' || c == '&' || ((unsigned char)c < 0x20 && c != '\n' && c != '\t'))
+      break;
+  }
+  return i;
 }
 
 /* What stands for itself is passed on as a whole. */
@@ -209,7 +242,7 @@ static bool take_wanted_text(scanner *s)
 {
   const char *first = s->at;
   while (s->at < s->end) {
-    s->at += mt_plain_size(s->at, (size_t)(s->end - s->at), '<', '&');
+    s->at += plain_size(s->at, (size_t)(s->end - s->at));
     if (s->at == s->end) break;
     size_t left = (size_t)(s->end - s->at), length = 1;
     char meaning[4] = " ";
@@ -223,9 +256,6 @@ static bool take_wanted_text(scanner *s)
       length = mt_sgml_reference(s->at, left, &code);
       if (length == 0 && s->at++) continue;
       size = (size_t)utf8proc_encode_char(code, (utf8proc_uint8_t *)meaning);
-    } else if (*s->at == '\n' || *s->at == '\t') {
-      s->at++;
-      continue;
     } else if (*s->at == '\r') {
       return false; /* XML has a word in line ends */
     }
@@ -242,9 +272,8 @@ static bool take_text(scanner *s)
 {
   if (s->parts->open >= 0) return take_wanted_text(s);
   for (; s->at < s->end; s->at++) {
-    const char *found = memchr(s->at, '<', (size_t)(s->end - s->at));
-    s->at = found != NULL ? found : s->end;
-    if (found == NULL || mt_sgml_is_markup(found, (size_t)(s->end - found))) break;
+    s->at += mt_size_before(s->at, (size_t)(s->end - s->at), '<');
+    if (s->at == s->end || mt_sgml_is_markup(s->at, (size_t)(s->end - s->at))) break;
   }
   return true;
 }

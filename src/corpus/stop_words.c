@@ -9,17 +9,22 @@ static const char *const english[] = {
 #include "corpus/stop_words.inc"
 };
 
-static mt_status add_word(void *context, const char *bytes, size_t size)
+static mt_status add_words(void *context, int64_t n, const mt_span *words)
 {
+  mt_status status = MT_OK;
   int64_t number;
-  return mt_terms_add(context, bytes, size, &number);
+  for (int64_t w = 0; w < n; w++)
+    MT_TRY(mt_terms_add(context, words[w].at, words[w].size, &number));
+done:
+  return status;
 }
 
 static mt_status add_english(mt_terms *out)
 {
   mt_status status = MT_OK;
+  int64_t number;
   for (size_t w = 0; w < sizeof english / sizeof english[0]; w++)
-    MT_TRY(add_word(out, english[w], strlen(english[w])));
+    MT_TRY(mt_terms_add(out, english[w], strlen(english[w]), &number));
 done:
   return status;
 }
@@ -67,7 +72,7 @@ mt_status mt_stop_words_load(const mt_comm *comm, const mt_corpus_options *optio
     size_t size = (size_t)text.size;
     MT_TRY(mt_bcast_bytes(comm, 0, &size, &text.bytes));
     MT_TRY(mt_agree(comm, mt_tokenize(text.bytes, size, options->lowercase, &scratch,
-                                      add_word, &words)));
+                                      add_words, &words)));
   }
   *out = words;
   memset(&words, 0, sizeof words);

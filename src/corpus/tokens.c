@@ -1,10 +1,9 @@
 #include "corpus/tokens.h"
+#include "base/vectors.h"
 #include "corpus/decode.h"
+#include "corpus/scan.h"
 
 #include <utf8proc.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
 /* Of ASCII: 0 for what is no word character, else the character in lower case. */
 static unsigned char ascii_lower[128], ascii_same[128];
@@ -103,19 +102,26 @@ static bool cased_after(const utf8proc_uint8_t *at, const utf8proc_uint8_t *end)
 
 typedef struct tokenizer {
   utf8proc_uint8_t *token, *to; /* the token so far is [token, to) */
-  int64_t characters;
+  int64_t characters, n;
+  mt_span tokens[MT_TOKENS_MOST]; /* (n) not given yet */
   mt_token_sink sink;
   void *context;
 } tokenizer;
 
+static mt_status give_tokens(tokenizer *t)
+{
+  int64_t n = t->n;
+  t->n = 0;
+  return n > 0 ? t->sink(t->context, n, t->tokens) : MT_OK;
+}
+
 static inline mt_status end_token(tokenizer *t)
 {
-  mt_status status = MT_OK;
   if (t->characters >= 2)
-    status = t->sink(t->context, (const char *)t->token, (size_t)(t->to - t->token));
+    t->tokens[t->n++] = (mt_span){(const char *)t->token, (size_t)(t->to - t->token)};
   t->token = t->to;
   t->characters = 0;
-  return status;
+  return t->n < MT_TOKENS_MOST ? MT_OK : give_tokens(t);
 }
 
 /* A character beyond ASCII, at [at, at + step) of the text. */
@@ -141,52 +147,67 @@ static mt_status add_wide(tokenizer *t, const utf8proc_uint8_t *text,
 
 /* ---- texts of ASCII alone: 64 characters at a time --------------------------------------- */
 
-enum { BLOCK = 64 };
-typedef unsigned char block_bytes __attribute__((vector_size(16)));
+enum { BLOCK = 64, FULL = MT_TOKENS_MOST - BLOCK };
 
 /* All bits of a byte where low <= x <= high. */
-static inline block_bytes between(block_bytes x, unsigned char low, unsigned char high)
+static inline mt_block between(mt_block x, unsigned char low, unsigned char high)
 {
-  return (block_bytes)((x - low) <= (unsigned char)(high - low));
-}
-
-/* The first bit of each byte, as a number. */
-static inline uint64_t bits_of(block_bytes x)
-{
-#ifdef __SSE2__
-  return (uint64_t)(unsigned)_mm_movemask_epi8((__m128i)x);
-#else
-  uint64_t bits = 0;
-  for (int i = 0; i < 16; i++) bits |= (uint64_t)(x[i] >> 7) << i;
-  return bits;
-#endif
+  return (mt_block)((x - low) <= (unsigned char)(high - low));
 }
 
 /* A block in lower case, if that is wanted; and which of its characters are of words. */
 static inline uint64_t lower_block(const char *from, bool lowercase, char *to)
 {
   uint64_t words = 0;
-  for (int i = 0; i < BLOCK / 16; i++) {
-    block_bytes x;
-    memcpy(&x, from + 16 * i, sizeof x);
-    block_bytes upper = between(x, 'A', 'Z'), lower = x | (upper & 0x20);
-    block_bytes word =
-        between(lower, 'a', 'z') | between(x, '0', '9') | (block_bytes)(x == '_');
+  for (int i = 0; i < BLOCK / MT_BLOCK; i++) {
+    mt_block x = mt_block_at(from + MT_BLOCK * i);
+    mt_block upper = between(x, 'A', 'Z'), lower = x | (upper & 0x20);
+    mt_block word =
+        between(lower, 'a', 'z') | between(x, '0', '9') | (mt_block)(x == '_');
     x = lowercase ? lower : x;
-    memcpy(to + 16 * i, &x, sizeof x);
-    words |= bits_of(word) << 16 * i;
+    memcpy(to + MT_BLOCK * i, &x, sizeof x);
+    words |= (uint64_t)mt_block_bits(word) << MT_BLOCK * i;
   }
   return words;
 }
 
-/* Cuts at the bits' changes. What begins in one block may end in another. */
-static mt_status cut_ascii(const char *text, size_t size, bool lowercase, char *to,
-                           mt_token_sink sink, void *context)
+/* Where words begin and end, after `at`. A word that has begun may end in another block. */
+typedef struct edges {
+  int64_t n_first, n_end;
+  size_t first[MT_TOKENS_MOST], end[MT_TOKENS_MOST];
+} edges;
+
+/* The places of n bits that are set, four at a time; what comes after them has no meaning. */
+static inline void put_places(uint64_t bits, int n, size_t at, size_t *out)
+{
+  for (int i = 0; i < n; i += 4)
+    for (int j = 0; j < 4; j++) {
+      out[i + j] = at + (size_t)__builtin_ctzll(bits | 1ull << (BLOCK - 1));
+      bits &= bits - 1;
+    }
+}
+
+/* Words that have ended, of two characters at least. */
+static inline mt_status give_words(edges *e, const char *text, tokenizer *t)
+{
+  for (int64_t i = 0; i < e->n_end; i++) {
+    t->tokens[t->n] = (mt_span){text + e->first[i], e->end[i] - e->first[i]};
+    t->n += t->tokens[t->n].size >= 2;
+  }
+  if (e->n_first > e->n_end) e->first[0] = e->first[e->n_end];
+  e->n_first -= e->n_end;
+  e->n_end = 0;
+  return give_tokens(t);
+}
+
+/* Cuts at the bits' changes. */
+MT_FOR_VECTORS static mt_status cut_ascii(const char *text, size_t size, bool lowercase,
+                                          char *to, tokenizer *t)
 {
   mt_status status = MT_OK;
   char last[BLOCK];
-  size_t first = 0; /* of the word in hand */
-  bool inside = false;
+  edges e = {.n_first = 0};
+  uint64_t inside = 0;
   for (size_t at = 0; at < size + 1; at += BLOCK) { /* one more: a last word ends */
     const char *from = text + at;
     if (size - at < BLOCK) {
@@ -195,16 +216,17 @@ static mt_status cut_ascii(const char *text, size_t size, bool lowercase, char *
       from = last;
     }
     uint64_t words = lower_block(from, lowercase, to + at);
-    uint64_t changes = words ^ (words << 1 | (uint64_t)inside);
-    for (; changes != 0; changes &= changes - 1) {
-      size_t here = at + (size_t)__builtin_ctzll(changes);
-      if (!inside)
-        first = here;
-      else if (here - first >= 2)
-        MT_TRY(sink(context, to + first, here - first));
-      inside = !inside;
-    }
+    uint64_t before = words << 1 | inside, firsts = words & ~before;
+    int n = __builtin_popcountll(firsts), n_ends = n + (int)inside;
+    inside = words >> (BLOCK - 1);
+    n_ends -= (int)inside;
+    put_places(firsts, n, at, e.first + e.n_first);
+    put_places(before & ~words, n_ends, at, e.end + e.n_end);
+    e.n_first += n;
+    e.n_end += n_ends;
+    if (e.n_end >= FULL) MT_TRY(give_words(&e, to, t));
   }
+  status = give_words(&e, to, t);
 done:
   return status;
 }
@@ -213,16 +235,20 @@ mt_status mt_tokenize(const char *text, size_t size, bool lowercase, mt_buffer *
                       mt_token_sink sink, void *context)
 {
   mt_status status = MT_OK;
-  tokenizer t = {.sink = sink, .context = context};
+  tokenizer t;
   const utf8proc_uint8_t *begin = (const utf8proc_uint8_t *)text, *end = begin + size;
   if (ascii_same['a'] == 0) fill_tables();
   const unsigned char *ascii = lowercase ? ascii_lower : ascii_same;
 
+  t.n = 0; /* its tokens are not cleared: that would take longer than a short text */
+  t.sink = sink;
+  t.context = context;
   scratch->size = 0; /* lower case is longer than the text by half at most */
   MT_TRY(mt_buffer_reserve(scratch, 2 * size + 2 * BLOCK));
   if (mt_ascii_only(text, size))
-    return cut_ascii(text, size, lowercase, scratch->bytes, sink, context);
+    return cut_ascii(text, size, lowercase, scratch->bytes, &t);
   t.token = t.to = (utf8proc_uint8_t *)scratch->bytes;
+  t.characters = 0;
   for (const utf8proc_uint8_t *at = begin; at < end;) {
     if (*at < 0x80) {
       unsigned char c = ascii[*at++];
@@ -245,6 +271,7 @@ mt_status mt_tokenize(const char *text, size_t size, bool lowercase, mt_buffer *
     at += step;
   }
   MT_TRY(end_token(&t));
+  status = give_tokens(&t);
 done:
   return status;
 }

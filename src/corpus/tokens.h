@@ -6,11 +6,13 @@
 #ifndef MT_CORPUS_TOKENS_H
 #define MT_CORPUS_TOKENS_H
 #include "corpus/buffer.h"
+#include "corpus/readers.h"
 #include <stdbool.h>
 
-/* A token in UTF-8, which lies in the scratch until the next text is cut; 16 bytes may be read
- * from there on. */
-typedef mt_status (*mt_token_sink)(void *context, const char *bytes, size_t size);
+/* The next n tokens, 1 to MT_TOKENS_MOST, in UTF-8. They lie in the scratch until the next text
+ * is cut; 16 bytes may be read from each on. */
+typedef mt_status (*mt_token_sink)(void *context, int64_t n, const mt_span *tokens);
+enum { MT_TOKENS_MOST = 192 };
 
 /**
  * text     valid UTF-8 (a byte that is not ends a token)

@@ -26,17 +26,30 @@ typedef struct term_head {
 
 static size_t packed_size(const mt_terms *terms, int64_t t)
 {
-  return sizeof(term_head) + (size_t)terms->list[t].size;
+  return sizeof(term_head) + (size_t)mt_term_record_of(terms, t)->size;
 }
 
 static char *pack(const mt_terms *terms, int64_t t, char *to)
 {
   size_t size;
   const char *bytes = mt_term(terms, t, &size);
-  term_head head = {terms->list[t].df, terms->list[t].tf, (int64_t)size};
+  const mt_term_record *term = mt_term_record_of(terms, t);
+  term_head head = {term->df, term->tf, (int64_t)size};
   memcpy(to, &head, sizeof head);
   memcpy(to + sizeof head, bytes, size);
   return to + sizeof head + size;
+}
+
+/* How many terms are packed in the bytes. */
+static int64_t count_packed(const char *at, size_t size)
+{
+  int64_t n = 0;
+  for (const char *end = at + size; at < end; n++) {
+    term_head head;
+    memcpy(&head, at, sizeof head);
+    at += sizeof head + (size_t)head.size;
+  }
+  return n;
 }
 
 static mt_status add_counted(mt_terms *terms, const char *bytes, term_head head)
@@ -44,14 +57,16 @@ static mt_status add_counted(mt_terms *terms, const char *bytes, term_head head)
   int64_t number;
   mt_status status = mt_terms_add(terms, bytes, (size_t)head.size, &number);
   if (status != MT_OK) return status;
-  terms->list[number].df += head.df;
-  terms->list[number].tf += head.tf;
+  mt_term_record *term = mt_term_record_of(terms, number);
+  term->df += head.df;
+  term->tf += head.tf;
   return MT_OK;
 }
 
 static mt_status unpack(const char *at, size_t size, mt_terms *out)
 {
   mt_status status = MT_OK;
+  MT_TRY(mt_terms_reserve(out, count_packed(at, size)));
   for (const char *end = at + size; at < end;) {
     term_head head;
     memcpy(&head, at, sizeof head);
@@ -70,23 +85,43 @@ static int owner_of(uint64_t hash, int size)
   return (int)((hash >> 32) % (uint64_t)size);
 }
 
-static mt_status pack_for_owners(const mt_terms *local, int size, size_t *bytes,
-                                 char **send_out)
+/* Those that this rank owns go over at once. */
+static mt_status keep_own(const mt_terms *local, int rank, int size, mt_terms *owned)
+{
+  mt_status status = MT_OK;
+  int64_t n = 0;
+  for (int64_t t = 0; t < local->n; t++)
+    n += owner_of(mt_term_record_of(local, t)->hash, size) == rank;
+  MT_TRY(mt_terms_reserve(owned, n));
+  for (int64_t t = 0; t < local->n; t++) {
+    const mt_term_record *term = mt_term_record_of(local, t);
+    size_t bytes_size;
+    if (owner_of(term->hash, size) != rank) continue;
+    const char *bytes = mt_term(local, t, &bytes_size);
+    MT_TRY(add_counted(owned, bytes, (term_head){term->df, term->tf, term->size}));
+  }
+done:
+  return status;
+}
+
+static mt_status pack_for_owners(const mt_terms *local, int rank, int size,
+                                 size_t *bytes, char **send_out)
 {
   mt_status status = MT_OK;
   char *send = NULL, **at = NULL;
   size_t total = 0;
   for (int64_t t = 0; t < local->n; t++) {
-    bytes[owner_of(local->list[t].hash, size)] += packed_size(local, t);
-    total += packed_size(local, t);
+    int owner = owner_of(mt_term_record_of(local, t)->hash, size);
+    if (owner != rank) bytes[owner] += packed_size(local, t);
   }
+  for (int r = 0; r < size; r++) total += bytes[r];
   MT_TRY(mt_memory_new((int64_t)total, 1, "terms to send", (void **)&send));
   MT_NEW(at, size + 1);
   at[0] = send;
   for (int r = 0; r < size; r++) at[r + 1] = at[r] + bytes[r];
   for (int64_t t = 0; t < local->n; t++) {
-    int owner = owner_of(local->list[t].hash, size);
-    at[owner] = pack(local, t, at[owner]);
+    int owner = owner_of(mt_term_record_of(local, t)->hash, size);
+    if (owner != rank) at[owner] = pack(local, t, at[owner]);
   }
   *send_out = send;
   send = NULL;
@@ -106,7 +141,9 @@ static mt_status count_owned(const mt_comm *comm, const mt_terms *local,
   MT_TRY(mt_agree(comm, mt_memory_new(2 * (int64_t)comm->size, sizeof *send_bytes,
                                       "message sizes", (void **)&send_bytes)));
   recv_bytes = send_bytes + comm->size;
-  MT_TRY(mt_agree(comm, pack_for_owners(local, comm->size, send_bytes, &send)));
+  MT_TRY(mt_agree(comm, keep_own(local, comm->rank, comm->size, owned)));
+  MT_TRY(mt_agree(comm,
+                  pack_for_owners(local, comm->rank, comm->size, send_bytes, &send)));
   MT_TRY(mt_alltoall_sizes(comm, send_bytes, recv_bytes));
   for (int r = 0; r < comm->size; r++) total += recv_bytes[r];
   MT_TRY(mt_agree(comm, mt_memory_new((int64_t)total, 1, "terms", (void **)&recv)));
@@ -133,8 +170,9 @@ static mt_filter filter_of(const mt_terms *owned, int64_t t, const mt_terms *sto
   size_t size;
   const char *bytes = mt_term(owned, t, &size);
   if (mt_terms_find(stop_words, bytes, size) >= 0) return MT_FILTER_STOP_WORDS;
-  if ((double)owned->list[t].df < least) return MT_FILTER_MIN_DF;
-  if ((double)owned->list[t].df > most) return MT_FILTER_MAX_DF;
+  double df = (double)mt_term_record_of(owned, t)->df;
+  if (df < least) return MT_FILTER_MIN_DF;
+  if (df > most) return MT_FILTER_MAX_DF;
   return MT_FILTERS;
 }
 
@@ -188,8 +226,8 @@ static int by_term(const void *a, const void *b, void *context)
 static int by_frequency(const void *a, const void *b, void *context)
 {
   const mt_terms *terms = context;
-  int64_t tf_a = terms->list[*(const int64_t *)a].tf,
-          tf_b = terms->list[*(const int64_t *)b].tf;
+  int64_t tf_a = mt_term_record_of(terms, *(const int64_t *)a)->tf,
+          tf_b = mt_term_record_of(terms, *(const int64_t *)b)->tf;
   return tf_a != tf_b ? (tf_a < tf_b) - (tf_a > tf_b) : by_term(a, b, context);
 }
 
@@ -205,8 +243,9 @@ static mt_status arrange(mt_terms *all, int64_t max_features, mt_vocabulary *out
     n = max_features;
   }
   qsort_r(order, (size_t)n, sizeof *order, by_term, all);
+  MT_TRY(mt_terms_reserve(&out->terms, n));
   for (int64_t t = 0; t < n; t++) {
-    const mt_term_record *term = &all->list[order[t]];
+    const mt_term_record *term = mt_term_record_of(all, order[t]);
     size_t size;
     const char *bytes = mt_term(all, order[t], &size);
     MT_TRY(

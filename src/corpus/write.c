@@ -128,8 +128,8 @@ static mt_status write_frequencies(const mt_comm *comm, mt_file *file,
       comm, mt_memory_new(2 * mine.count, sizeof *df, "frequencies", (void **)&df)));
   tf = df + mine.count;
   for (int64_t t = 0; t < mine.count; t++) {
-    df[t] = terms->list[mine.first + t].df;
-    tf[t] = terms->list[mine.first + t].tf;
+    df[t] = mt_term_record_of(terms, mine.first + t)->df;
+    tf[t] = mt_term_record_of(terms, mine.first + t)->tf;
   }
   MT_TRY(mt_store_write(comm, file, &df_set, mine.count, 0, df));
   MT_TRY(mt_store_write(comm, file, &tf_set, mine.count, 0, tf));

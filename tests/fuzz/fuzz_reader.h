@@ -21,10 +21,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
   return 0;
 }
 
-static mt_status mt_fuzz_token(void *context, const char *bytes, size_t size)
+static mt_status mt_fuzz_tokens(void *context, int64_t n, const mt_span *tokens)
 {
   (void)context;
-  if (size < 2 || !mt_utf8_valid(bytes, size)) abort();
+  for (int64_t t = 0; t < n; t++)
+    if (tokens[t].size < 2 || !mt_utf8_valid(tokens[t].at, tokens[t].size)) abort();
   return MT_OK;
 }
 
@@ -38,7 +39,7 @@ static mt_status mt_fuzz_record(void *context, const mt_record *record)
       mt_date_read(record->date.at, record->date.size, &date) && date.year < 1)
     abort();
   if (record->text.at == NULL) return MT_OK;
-  return mt_tokenize(record->text.at, record->text.size, true, context, mt_fuzz_token,
+  return mt_tokenize(record->text.at, record->text.size, true, context, mt_fuzz_tokens,
                      NULL);
 }
 
