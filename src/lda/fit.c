@@ -29,7 +29,7 @@ typedef struct fit {
   float *table; /* (V, padded) exp(E[log beta]), whole on every rank */
   double *
       lambda; /* (V, padded); this rank's terms are up to date, all after share_lambda */
-  double *sums;         /* (V, padded) statistics of this rank's terms */
+  double *sums;         /* (V, padded) statistics of this rank's terms; may be lambda */
   double *totals;       /* (K) lambda summed over the terms */
   double *psi_total;    /* (K) */
   double *block_values; /* (blocks, padded) */
@@ -166,12 +166,11 @@ static mt_status update_topics(fit *f, double weight, double ratio)
 {
 #pragma omp parallel for schedule(static)
   for (int64_t b = f->first_block; b < f->last_block; b++) {
-    int64_t end = term_of_block(f, b + 1) * f->padded;
-    for (int64_t i = term_of_block(f, b) * f->padded; i < end; i++) {
-      double now = f->term_prior + ratio * f->sums[i] * f->table[i];
-      f->lambda[i] = (1.0 - weight) * f->lambda[i] + weight * now;
-    }
-    sum_block(f, b);
+    int64_t at = term_of_block(f, b), rows = term_of_block(f, b + 1) - at;
+    mt_lda_update update = {.prior = f->term_prior, .weight = weight, .ratio = ratio};
+    f->kernel->update(rows, f->padded, &update, f->sums + at * f->padded,
+                      f->table + at * f->padded, f->lambda + at * f->padded,
+                      f->block_values + b * f->padded);
   }
   return expect_topics(f);
 }
@@ -183,16 +182,25 @@ static bool poll(const fit *f)
   return f->extras->poll != NULL && f->extras->poll(f->extras->poll_context);
 }
 
-/* Adds a lane's rows [first, first + rows) of statistics to the sums. */
-static void add_rows(fit *f, int64_t first, int64_t rows, const float *stats)
+/* Adds a lane's rows [first, first + rows) of statistics to the sums, which begin with lane
+ * 0's, and clears them for the next lane. */
+static void add_rows(fit *f, int64_t lane, int64_t first, int64_t rows, float *stats)
 {
   double *sums = f->sums + first * f->padded;
 #pragma omp parallel for schedule(static)
-  for (int64_t i = 0; i < rows * f->padded; i++) sums[i] += stats[i];
+  for (int64_t w = 0; w < rows; w++) {
+    double *sum = sums + w * f->padded;
+    float *row = stats + w * f->padded;
+    if (lane == 0)
+      for (int64_t k = 0; k < f->padded; k++) sum[k] = row[k];
+    else
+      for (int64_t k = 0; k < f->padded; k++) sum[k] += row[k];
+    memset(row, 0, (size_t)f->padded * sizeof *row);
+  }
 }
 
 /* Lane base + r is rank r's, for base + r < lanes: each rank adds up its terms, in order. */
-static mt_status add_lanes(fit *f, int64_t base, int64_t lanes, const float *stats)
+static mt_status add_lanes(fit *f, int64_t base, int64_t lanes, float *stats)
 {
   mt_status status = MT_OK;
   const mt_comm *comm = f->comm;
@@ -200,7 +208,7 @@ static mt_status add_lanes(fit *f, int64_t base, int64_t lanes, const float *sta
           rows = slice_first(f, comm->rank + 1) - first;
   if (base >= lanes) goto done;
   if (comm->size == 1) {
-    add_rows(f, 0, f->V, stats);
+    add_rows(f, base, 0, f->V, stats);
     goto done;
   }
   for (int r = 0; r < comm->size; r++) {
@@ -209,8 +217,9 @@ static mt_status add_lanes(fit *f, int64_t base, int64_t lanes, const float *sta
     f->recv_bytes[r] = base + r < lanes ? (size_t)(rows * f->padded) * 4 : 0;
   }
   MT_TRY(mt_alltoallv(comm, f->send_bytes, stats, f->recv_bytes, f->received));
+  memset(stats, 0, (size_t)(f->V * f->padded) * sizeof *stats);
   for (int r = 0; r < comm->size && base + r < lanes; r++)
-    add_rows(f, first, rows, f->received + rows * f->padded * r);
+    add_rows(f, base + r, first, rows, f->received + rows * f->padded * r);
 done:
   return status;
 }
@@ -222,8 +231,6 @@ static bool work_lane(fit *f, const mt_lda_pass *pass, mt_lda_lane *lane, int th
     lane->poll = f->extras->poll;
     lane->context = f->extras->poll_context;
   }
-  if (lane->stats != NULL)
-    memset(lane->stats, 0, (size_t)(f->V * f->padded) * sizeof *lane->stats);
   f->kernel->documents(pass, f->rooms[thread], lane);
   return lane->gave_up;
 }
@@ -241,7 +248,6 @@ static mt_status work_documents(fit *f, const mt_lda_pass *pass, int64_t first,
   const int64_t *indptr = f->counts->indptr;
   int64_t lanes = mt_lda_lanes(indptr[last] - indptr[first], f->V);
   int64_t ranks = f->comm->size, rank = f->comm->rank, updates = 0;
-  if (with_stats) memset(f->sums, 0, (size_t)(f->V * f->padded) * sizeof *f->sums);
   for (int64_t l = 0; l < lanes; l++) f->scores[l] = 0.0;
   for (int64_t base = 0; base < lanes; base += ranks * f->threads) {
     bool dropped = false;
@@ -417,7 +423,10 @@ static mt_status allocate(fit *f, int64_t lanes)
   int64_t size = f->comm->size, most = slice_first(f, 1) - slice_first(f, 0);
   MT_NEW(f->table, f->V * f->padded);
   MT_NEW(f->lambda, f->V * f->padded);
-  MT_NEW(f->sums, f->V * f->padded);
+  if (f->options->learning_method != MT_LEARNING_BATCH)
+    MT_NEW(f->sums, f->V * f->padded);
+  else
+    f->sums = f->lambda; /* which nothing reads between the passes' sums and the update */
   MT_NEW(f->totals, f->K);
   MT_NEW(f->psi_total, f->K);
   MT_NEW(f->block_values, f->blocks * f->padded);
@@ -447,8 +456,8 @@ static void release(fit *f)
   free(f->stats);
   free(f->rooms);
   free(f->table);
+  if (f->sums != f->lambda) free(f->sums);
   free(f->lambda);
-  free(f->sums);
   free(f->totals);
   free(f->psi_total);
   free(f->block_values);

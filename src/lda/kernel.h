@@ -40,6 +40,11 @@ typedef struct mt_lda_lane {
   bool gave_up;
 } mt_lda_lane;
 
+/* How lambda moves: to (1 - weight) lambda + weight (prior + ratio x sums x table). */
+typedef struct mt_lda_update {
+  double prior, weight, ratio;
+} mt_lda_update;
+
 /* Room for the documents in work of one thread. */
 typedef struct mt_lda_room mt_lda_room;
 mt_status mt_lda_room_new(int64_t n_components, int64_t longest,
@@ -55,6 +60,11 @@ typedef struct mt_lda_kernel {
   /* table = exp(psi(lambda)) x scale; rows of `padded`, scale (padded) zero beyond K. */
   void (*expect)(int64_t rows, int64_t padded, const double *lambda, const float *scale,
                  float *table);
+
+  /* Rows of `padded`: new lambda from the documents' sums, which may be lambda itself, and
+   * total (padded), the sum of its rows. */
+  void (*update)(int64_t rows, int64_t padded, const mt_lda_update *update,
+                 const double *sums, const float *table, double *lambda, double *total);
 
   /* mt_random_gamma(seed, stream, first + i, step, 100, 0.01) for i in [0, n), in float */
   void (*gamma)(uint32_t seed, mt_stream stream, uint64_t first, uint32_t step,

@@ -555,7 +555,8 @@ static void documents(const mt_lda_pass *pass, mt_lda_room *room, mt_lda_lane *l
       if (slot->steps < pass->max_steps) {
         float change = step_for(slot->topics)(pass, slot);
         slot->eps = slot->eps_later;
-        if (settles) drop_settled(pass, slot);
+        if (settles && (slot->topics > 16 || slot->steps % 4 == 0))
+          drop_settled(pass, slot);
         if (++slot->steps < pass->max_steps && !(change < tolerance)) continue;
       }
       finish_document(pass, slot, lane);
@@ -585,6 +586,21 @@ static void expect(int64_t rows, int64_t padded, const double *lambda,
     }
 }
 
+static void update(int64_t rows, int64_t padded, const mt_lda_update *how,
+                   const double *sums, const float *table, double *lambda,
+                   double *total)
+{
+  double prior = how->prior, weight = how->weight, ratio = how->ratio;
+  for (int64_t k = 0; k < padded; k++) total[k] = 0.0;
+  for (int64_t i = 0; i < rows * padded; i += padded)
+#pragma GCC ivdep /* where sums is lambda, element by element */
+    for (int64_t k = 0; k < padded; k++) {
+      double now = prior + ratio * sums[i + k] * table[i + k];
+      lambda[i + k] = (1.0 - weight) * lambda[i + k] + weight * now;
+      total[k] += lambda[i + k];
+    }
+}
+
 static void exp_digamma_array(int64_t n, const float *x, float *out)
 {
   for (int64_t i = 0; i < n; i += 16) v_store(out + i, exp_digamma(v_load(x + i)));
@@ -604,6 +620,7 @@ const mt_lda_kernel KERNEL = {.name = KERNEL_NAME,
                               .usable = usable,
                               .documents = documents,
                               .expect = expect,
+                              .update = update,
                               .gamma = gamma_fill,
                               .exp_digamma = exp_digamma_array,
                               .log = log_array};
