@@ -22,13 +22,14 @@ static int64_t corpus_bytes(const mt_sizes *s)
          1000 * s->terms;
 }
 
-/* The period's counts, lambda, its sums and its table, a table of statistics a thread, and
- * the topics twice: as they are and normalised. */
+/* The period's counts, lambda, its table and, online, its sums, a table of statistics a
+ * thread, and the topics twice: as they are and normalised. */
 static int64_t lda_bytes(const mt_sizes *s, const mt_lda_options *lda)
 {
   int64_t k = lda->n_components, padded = (k + 15) / 16 * 16;
+  int64_t sums = lda->learning_method == MT_LEARNING_BATCH ? 0 : 8;
   return 8 * (s->period_documents + s->period_stored) +
-         s->terms * padded * (20 + 4 * s->threads) + s->terms * k * 12;
+         s->terms * padded * (12 + sums + 4 * s->threads) + s->terms * k * 12;
 }
 
 /* A rank's rows, and those of a fit that it reads; or what HDF5 makes of them. */

@@ -49,7 +49,8 @@ double mt_lda_document_score(int64_t n_components, double prior, const float *ga
   double prior_log = mt_lda_log_gamma(prior);
   double score = mt_lda_log_gamma(prior * K) - mt_lda_log_gamma(total);
   for (int64_t k = 0; k < n_components; k++) {
-    if (gamma[k] == (float)prior) continue; /* a topic that the document does not have */
+    if (gamma[k] == (float)prior)
+      continue; /* a topic that the document does not have */
     score += (prior - gamma[k]) * (mt_lda_psi(gamma[k]) - shift) +
              mt_lda_log_gamma(gamma[k]) - prior_log;
   }

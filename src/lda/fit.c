@@ -426,7 +426,8 @@ static mt_status allocate(fit *f, int64_t lanes)
   if (f->options->learning_method != MT_LEARNING_BATCH)
     MT_NEW(f->sums, f->V * f->padded);
   else
-    f->sums = f->lambda; /* which nothing reads between the passes' sums and the update */
+    f->sums =
+        f->lambda; /* which nothing reads between the passes' sums and the update */
   MT_NEW(f->totals, f->K);
   MT_NEW(f->psi_total, f->K);
   MT_NEW(f->block_values, f->blocks * f->padded);
