@@ -46,7 +46,9 @@ umap_SRC = src/umap/stage.c src/umap/layout.c src/umap/graph.c src/umap/fit_ab.c
 hdbscan_SRC = src/hdbscan/hdbscan.c src/hdbscan/spanning_tree_ref.c src/hdbscan/distinct.c \
 	src/hdbscan/edges.c src/hdbscan/linkage.c src/hdbscan/condense.c src/hdbscan/select.c src/hdbscan/share.c src/hdbscan/stage.c
 
-backend_SRC = src/backend/open.c src/backend/cpu.c src/backend/cpu_knn.c src/backend/cpu_nn_descent.c src/backend/cpu_umap_graph.c src/backend/cpu_umap_start.c \
+backend_SRC = src/backend/open.c src/backend/cpu.c src/backend/cpu_knn.c src/backend/cpu_product.c \
+	src/backend/cpu_product_vnni.c src/backend/cpu_product_avx2.c src/backend/cpu_product_portable.c \
+	src/backend/cpu_nn_descent.c src/backend/cpu_umap_graph.c src/backend/cpu_umap_start.c \
 	src/backend/cpu_umap_epochs.c \
 	src/backend/cpu_kdtree.c src/backend/cpu_spanning_tree.c
 
@@ -158,7 +160,7 @@ LIB = $(BUILD)/libmetatopics.a
 LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/%.o)
 TOOLS = $(BUILD)/newswire $(BUILD)/simulate
 BENCH_PROGRAMS = $(patsubst %,$(BUILD)/bench/%,bench_data bench_limits bench_corpus bench_lda bench_knn \
-	bench_umap bench_hdbscan bench_layout many_documents)
+	bench_umap bench_hdbscan bench_layout many_documents mpi_clock.so)
 # `make check TESTS="test_comm planted"` runs those alone, units or whole-program tests
 ONLY = $(filter command,$(firstword $(origin TESTS)))
 C_TESTS = $(foreach t,$(TESTS),$(if $(wildcard tests/$t.c),$t))
@@ -203,6 +205,8 @@ $(BUILD)/src/umap/kernel_avx2.o: override CFLAGS += -mavx2
 $(BUILD)/src/umap/kernel_avx512.o: override CFLAGS += -mavx2 -mavx512f -mavx512dq -mavx512vl -mavx512bw
 $(BUILD)/src/lda/kernel_avx2.o: override CFLAGS += -mavx2 -mfma
 $(BUILD)/src/lda/kernel_avx512.o: override CFLAGS += -mavx2 -mfma -mavx512f -mavx512dq -mavx512vl -mavx512bw
+$(BUILD)/src/backend/cpu_product_avx2.o: override CFLAGS += -mavx2
+$(BUILD)/src/backend/cpu_product_vnni.o: override CFLAGS += -mavx2 -mavx512f -mavx512vnni
 endif
 
 # ---- the CUDA backend ----------------------------------------------------------------
@@ -267,6 +271,9 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(KEEP_LOADED) $(LIB)
 $(BUILD)/tests/test_faults: override LDFLAGS += $(foreach f,mt_memory_new mt_memory_grow \
 	mt_string_copy mt_store_open mt_store_shape mt_store_read mt_rename_synced \
 	mt_folder_make,-Wl,--wrap=$f)
+
+# more CPUs than there are
+$(BUILD)/tests/test_record: override LDFLAGS += -Wl,--wrap=sched_getaffinity
 
 $(BUILD)/fuzz/%: $(BUILD)/tests/fuzz/%.o $(KEEP_LOADED) $(LIB)
 	@mkdir -p $(@D)
@@ -350,9 +357,10 @@ PYTHON = python3
 BENCH =
 BENCH_OPTIONS =
 BENCH_VENV = $(BUILD)/bench/venv
+BENCH_PEERS = $(if $(filter --no-peers,$(BENCH_OPTIONS)),,$(BENCH_VENV)/pinned)
 bench:
 	@tools/deps bench
-	@+$(MAKE) --no-print-directory bench-programs $(BENCH_VENV)/pinned || exit; \
+	@+$(MAKE) --no-print-directory bench-programs $(BENCH_PEERS) || exit; \
 	$(PYTHON) tools/bench/bench --build $(BUILD) --python $(BENCH_VENV)/bin/python \
 	  $(BENCH_OPTIONS) $(BENCH)
 bench-programs: $(BENCH_PROGRAMS) $(BUILD)/metatopics $(BUILD)/newswire
@@ -361,6 +369,10 @@ $(BENCH_VENV)/pinned: tools/bench/requirements.txt
 	@if [ -e $@ ] && cmp -s $< $@; then touch $@; else \
 	  $(PYTHON) -m venv $(BENCH_VENV) && \
 	  $(BENCH_VENV)/bin/python -m pip install --quiet -r $< && cp $< $@; fi
+
+$(BUILD)/bench/mpi_clock.so: tools/bench/mpi_clock.c $(CONFIG)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(COMPILE) -fPIC -shared -o $@ $<
 
 $(BUILD)/bench/bench_layout: $(BUILD)/tools/bench/gpu_trust.o
 $(BUILD)/bench/%: $(BUILD)/tools/bench/%.o $(LIB)

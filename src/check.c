@@ -215,7 +215,7 @@ static void print_ranks(const mt_comm *world, const outlook *o, const mt_layout 
 static mt_sizes measure(const outlook *o, const mt_parameters *parameters, int ranks,
                         const mt_layout *all)
 {
-  mt_sizes s = {.ranks = ranks, .terms = o->fits.n_terms};
+  mt_sizes s = {.ranks = ranks, .terms = o->fits.n_terms, .periods = o->fits.n_periods};
   for (int64_t p = 0; p < o->fits.n_periods; p++) {
     const mt_period *period = &o->fits.periods[p];
     s.documents += period->n_documents;

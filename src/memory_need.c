@@ -1,4 +1,5 @@
 #include "memory_need.h"
+#include "backend/cpu_knn.h"
 
 /* What HDF5, MPI's file access and OpenBLAS keep once they are at work. */
 enum { LIBRARIES = 20 << 20 };
@@ -32,10 +33,12 @@ static int64_t lda_bytes(const mt_sizes *s, const mt_lda_options *lda)
          s->terms * padded * (12 + sums + 4 * s->threads) + s->terms * k * 12;
 }
 
-/* A rank's rows, and those of a fit that it reads; or what HDF5 makes of them. */
+/* A rank's rows, and those of a fit that it reads; MPI's buffer for what ranks write
+ * together. */
 static int64_t matrix_bytes(const mt_sizes *s, const mt_lda_options *lda)
 {
-  return 8 * s->terms * larger(share(s->topics, s->ranks), lda->n_components);
+  int64_t buffer = s->ranks > 1 ? (int64_t)32 << 20 : 0;
+  return 4 * s->terms * (share(s->topics, s->ranks) + lda->n_components) + buffer;
 }
 
 /* The whole matrix, and what is kept of each row. */
@@ -44,28 +47,40 @@ static int64_t nn_descent_bytes(const mt_sizes *s, int64_t k)
   return s->topics * (4 * s->terms + 16 * k + 400 + 4 * s->threads);
 }
 
-/* A rank's rows twice and three visiting blocks, in blocks of 1 GiB at most; their products. */
 static int64_t knn_bytes(const mt_sizes *s, const mt_knn_options *knn)
 {
-  int64_t rows = share(s->topics, s->team), most = (int64_t)1 << 30;
-  int64_t matrix = 5 * 4 * s->terms * rows, products = (int64_t)1 << 25;
-  if (rows * rows < products) products = rows * rows;
   if (s->nn_descent) return nn_descent_bytes(s, knn->n_neighbors);
-  return (matrix < most ? matrix : most) + 4 * products + 32 * rows * knn->n_neighbors;
+  return mt_cpu_knn_bytes(s->topics, s->terms, knn->n_neighbors, s->team, s->threads) +
+         12 * share(s->topics, s->team) * knn->n_neighbors;
 }
 
-/* The graph in both directions while it is built; positions whole on every rank. */
+/* Lists of neighbours (16 bytes each), and either links of 24 bytes while the graph is built
+ * (sent, received, sorted in both directions), or the graph and its matrix in the order of
+ * their rows' places (12 bytes an edge each, two edges for each neighbour at most; host_graph.c)
+ * with the spectral start's vectors, whole on every rank as positions are. */
 static int64_t umap_bytes(const mt_sizes *s, const mt_parameters *p)
 {
-  int64_t rows = share(s->topics, s->team);
-  int64_t start = 3 * 8 * (p->umap.n_components + 12);
-  return 100 * rows * p->knn.n_neighbors +
-         s->topics * (8 * p->umap.n_components + start);
+  int64_t rows = share(s->topics, s->team), d = p->umap.n_components;
+  int64_t neighbours = rows * p->knn.n_neighbors;
+  int64_t whole = s->topics * (8 * d + 28 + 2 * 8 * (d + 1) + 3 * 8 * (d + 12));
+  int64_t start = whole + 48 * neighbours + 16 * rows, build = 100 * neighbours;
+  return 16 * neighbours + larger(start, build);
 }
 
+/* The tree of places with its boxes, the spanning tree, the dendrogram. */
 static int64_t hdbscan_bytes(const mt_sizes *s, const mt_umap_options *umap)
 {
-  return s->topics * (16 * umap->n_components + 400);
+  return s->topics * (16 * umap->n_components + 260);
+}
+
+/* What is known of topics, and of meta-topics: terms and counts in summary.json while it is
+ * written, if they have twice as many members as they must. */
+static int64_t map_bytes(const mt_sizes *s, const mt_parameters *p)
+{
+  int64_t shown = larger(p->lda.top_terms, p->map.label_terms);
+  int64_t meta = s->topics / (2 * p->hdbscan.min_cluster_size);
+  return 500 * s->topics +
+         meta * (2 * 900 * shown + 72 * (s->periods + p->lda.n_seeds));
 }
 
 void mt_memory_need(const mt_sizes *sizes, const mt_parameters *parameters,
@@ -78,7 +93,7 @@ void mt_memory_need(const mt_sizes *sizes, const mt_parameters *parameters,
       knn_bytes(sizes, &parameters->knn),
       umap_bytes(sizes, parameters),
       hdbscan_bytes(sizes, &parameters->umap),
-      4 * sizes->terms + 500 * sizes->topics,
+      map_bytes(sizes, parameters),
   };
   for (int i = 0; i < MT_N_STAGES; i++)
     bytes_out[i] = sizes->base + LIBRARIES + work[i];

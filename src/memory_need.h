@@ -7,7 +7,7 @@
 /* What a run works on. */
 typedef struct mt_sizes {
   int64_t documents, stored; /* of the whole corpus */
-  int64_t terms;
+  int64_t terms, periods;
   int64_t period_documents, period_stored; /* of the period with most counts */
   int64_t topics;                          /* rows of the matrix */
   int64_t ranks, team;                     /* all; those of knn, umap and hdbscan */

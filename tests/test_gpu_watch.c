@@ -62,7 +62,7 @@ static void test_long(void **state)
   while (mt_seconds() < start + 3.0) {
   }
   double covered = seconds_read(watch, &busy);
-  assert_true(covered > 2.5 && covered < 3.2);
+  assert_true(covered > 2.5 && covered <= mt_seconds() - start + 0.06);
   assert_true(fabs(busy - 0.25 * covered) < 1e-9);
   mt_gpu_watch_stop(watch);
   dlclose(library);

@@ -298,11 +298,10 @@ static void test_skipped(void **state)
   char *said = NULL;
   size_t size;
   FILE *real = stderr;
-  json_t *old = run_of(1, 1.0, 1.0), *new = run_of(1, 1.0, 1.0);
-  json_object_del(old, "format");
-  set(new, "format", json_integer(99));
-  write_run("old", old);
-  write_run("new", new);
+  json_t *none_such = run_of(1, 1.0, 1.0);
+  json_object_del(none_such, "format");
+  write_run("none", none_such);
+  write_run("new", set(run_of(1, 1.0, 1.0), "format", json_integer(99)));
   write_run("negative", set(run_of(1, 1.0, 1.0), "seconds", json_real(-1.0)));
   write_run("texts", set(run_of(1, 1.0, 1.0), "cores", json_string("many")));
   write_text("cut", "{\"program\": \"metatopics\", \"stages\": [");
@@ -324,7 +323,7 @@ static void test_skipped(void **state)
   assert_int_equal(h.n, 1);
   assert_int_equal(h.skipped, 8);
   expect(said, "no run is left to show", true);
-  expect(said, "old/run.json is skipped: an older version wrote it", true);
+  expect(said, "none/run.json is skipped: its figure \"format\" is missing", true);
   expect(said, "new/run.json is skipped: it has format 99, this version reads", true);
   expect(said, "figure \"seconds\" is negative", true);
   expect(said, "figure \"cores\" is missing", true);

@@ -4,6 +4,7 @@
 
 #include "../cuda/knn_sizes.h"
 #include "backend/cpu_knn.h"
+#include "backend/cpu_product.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "deck/deck.h"
@@ -359,6 +360,74 @@ static void test_scikit_learn(void **state)
   free(in.rows);
 }
 
+/* ---- products of integers ----------------------------------------------------------------- */
+
+/* Any value that two rows of d columns may have when their norms are below 2^15.5. */
+static int16_t integer(int64_t i, int64_t d)
+{
+  double most = fmin(INT16_MAX, floor(46340.0 / sqrt((double)d)));
+  float place = uniform(i, 11);
+  return (int16_t)(place < 0.2f   ? -most
+                   : place > 0.8f ? most
+                                  : most * normal(i, 12) / 8.0);
+}
+
+static void fill_pairs(int64_t rows, int64_t d, int64_t number, mt_product_pair *out)
+{
+  int64_t pairs = mt_product_pairs(d);
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t t = 0; t < d; t++) {
+      uint32_t value = (uint16_t)integer(number + i * d + t, d);
+      out[mt_product_place(pairs, i) + t / 2 * MT_PRODUCT_GROUP] |= value
+                                                                    << 16 * (t % 2);
+    }
+}
+
+static void check_products(const mt_product_kernel *kernel, int64_t rows,
+                           int64_t columns, int64_t d)
+{
+  int64_t pairs = mt_product_pairs(d), height = mt_product_groups(rows);
+  int64_t across = mt_product_groups(columns), width = (across + 1) * MT_PRODUCT_GROUP;
+  mt_product_pair *a = NULL, *b = NULL;
+  int32_t *sums = NULL;
+  size_t group = MT_PRODUCT_GROUP * sizeof *a;
+  assert_int_equal(mt_memory_new(height * pairs, group, "a", (void **)&a), MT_OK);
+  assert_int_equal(mt_memory_new(across * pairs, group, "b", (void **)&b), MT_OK);
+  assert_int_equal(mt_memory_new(height * width, group, "sums", (void **)&sums), MT_OK);
+  fill_pairs(rows, d, 0, a);
+  fill_pairs(columns, d, rows * d, b);
+  mt_product_multiply(kernel, pairs, height, a, across, b, width, sums);
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < columns; j++) {
+      int64_t sum = 0;
+      for (int64_t t = 0; t < d; t++)
+        sum += (int64_t)integer(i * d + t, d) * integer((rows + j) * d + t, d);
+      assert_int_equal(sums[i * width + j], sum);
+    }
+  free(a);
+  free(b);
+  free(sums);
+}
+
+/* Every kernel that this processor has: exact sums, of any number of rows and columns, also
+ * of the largest values. */
+static void test_products(void **state)
+{
+  (void)state;
+  static const char *const names[] = {"vnni", "avx2", "portable"};
+  for (int i = 0; i < 3; i++) {
+    const mt_product_kernel *kernel = mt_product_kernel_find(names[i]);
+    if (kernel == NULL) continue;
+    assert_string_equal(kernel->name, names[i]);
+    check_products(kernel, 1, 1, 1);
+    check_products(kernel, 16, 64, 2);
+    check_products(kernel, 37, 101, 33);
+    check_products(kernel, 17, 130, 1027);
+  }
+  assert_non_null(mt_product_kernel_find("portable"));
+  assert_null(mt_product_kernel_find("none"));
+}
+
 /* Few distances are computed in double, also where many rows are alike. */
 static void test_cost(void **state)
 {
@@ -625,7 +694,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_near_identical), cmocka_unit_test(test_far_from_origin),
     cmocka_unit_test(test_duplicates),     cmocka_unit_test(test_zero_rows),
     cmocka_unit_test(test_same_bits),      cmocka_unit_test(test_bad_rows),
-    cmocka_unit_test(test_read_error),     cmocka_unit_test(test_stage),
+    cmocka_unit_test(test_read_error),     cmocka_unit_test(test_products),
+    cmocka_unit_test(test_stage),
 };
 
 MT_TEST_BACKEND_MAIN(tests)

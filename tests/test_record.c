@@ -4,9 +4,14 @@
 
 #include "deck/deck.h"
 #include "report/costs.h"
+#include "report/job.h"
+#include "report/meter.h"
 #include "report/record.h"
 
+#include <errno.h>
 #include <math.h>
+#include <omp.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -291,7 +296,68 @@ static void test_damaged_record(void **state)
   }
 }
 
+/* The last task of an array has the array's own id: scontrol tells of the other tasks, too. */
+static void test_array(void **state)
+{
+  (void)state;
+  static const char answer[] =
+      "JobId=4711 ArrayJobId=4711 ArrayTaskId=3 Restarts=0 SubmitTime=50 StartTime=80 "
+      "NumNodes=2 NumCPUs=8 CPUs/Task=4\n"
+      "JobId=4713 ArrayJobId=4711 ArrayTaskId=2 Restarts=1 SubmitTime=50 StartTime=60 "
+      "NumNodes=2 NumCPUs=8 CPUs/Task=4\n"
+      "JobId=4712 ArrayJobId=4711 ArrayTaskId=1 Restarts=0 SubmitTime=50 StartTime=55 "
+      "NumNodes=2 NumCPUs=8 CPUs/Task=4\n";
+  static const char *const ids[] = {"4711", "4712"};
+  static const int64_t waits[] = {30, 5};
+  for (int i = 0; i < 2; i++) {
+    mt_job job = {.components = -1};
+    strcpy(job.id, ids[i]);
+    assert_true(mt_job_read(answer, &job));
+    assert_int_equal(job.components, 1);
+    assert_int_equal(job.nodes, 2);
+    assert_int_equal(job.cores, 8);
+    assert_int_equal(job.queue_seconds, waits[i]);
+  }
+}
+
+/* A machine with so many CPUs; 0: this one. */
+static int64_t machine_cpus;
+int __real_sched_getaffinity(pid_t process, size_t size, cpu_set_t *set);
+int __wrap_sched_getaffinity(pid_t process, size_t size, cpu_set_t *set);
+
+int __wrap_sched_getaffinity(pid_t process, size_t size, cpu_set_t *set)
+{
+  if (machine_cpus == 0) return __real_sched_getaffinity(process, size, set);
+  if (8 * (int64_t)size < machine_cpus) {
+    errno = EINVAL;
+    return -1;
+  }
+  CPU_ZERO_S(size, set);
+  for (int i = 1; i <= 2; i++) CPU_SET_S((size_t)(machine_cpus - i), size, set);
+  return 0;
+}
+
+/* The ranks may use the same two CPUs, the last ones. */
+static void test_many_cpus(void **state)
+{
+  (void)state;
+  static const int64_t cpus[] = {16, 1024, 1025, 5000};
+  int threads = omp_get_max_threads();
+  omp_set_num_threads(4);
+  for (size_t i = 0; i < sizeof cpus / sizeof *cpus; i++) {
+    mt_meter *meter = NULL;
+    machine_cpus = cpus[i];
+    assert_int_equal(mt_meter_create(&mt_test_world, NULL, NULL, &meter), MT_OK);
+    assert_int_equal(mt_meter_holding(meter)->cores, 2);
+    mt_meter_destroy(meter);
+  }
+  machine_cpus = 0;
+  omp_set_num_threads(threads);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_array),
+    cmocka_unit_test(test_many_cpus),
     cmocka_unit_test_setup_teardown(test_stages_and_what_is_kept, make_folder,
                                     remove_folder),
     cmocka_unit_test_setup_teardown(test_starts_of_a_job, make_folder, remove_folder),

@@ -1,7 +1,7 @@
-/* Exact nearest neighbours: blocks of rows go round half of the ring of ranks; a float product
- * of transformed rows says which pairs could matter, with a bound on its error, and only their
- * distances are computed, in double from differences. What a row keeps is then what a brute
- * force in double keeps, whatever the blocks, the ranks and the threads.
+/* Exact nearest neighbours: blocks of rows go round half of the ring of ranks; a product of
+ * transformed rows, rounded to 16-bit integers, says which pairs could matter, with a bound on its
+ * error, and only their distances are computed, in double from differences. What a row keeps
+ * is then what a brute force in double keeps, whatever the blocks, the ranks and the threads.
  *
  * Each product serves both its rows: a tile of this rank's rows (queries) is multiplied with
  * the rows that visit; then each query looks through its row of the product, and each visitor
@@ -10,34 +10,35 @@
  * by itself; ranks opposite in a ring of even size) each takes the visitors whose numbers
  * within their rank are not below the tile's first, and only queries look at the tile's own.
  *
- * The bound. Let z be a row as metric.h transforms it, c a centre common to all rows, and
- * y = float(zoom (z - c)). With u = 2^-24, |y - zoom (z - c)| <= u b for b a little above
- * |y|. A pair (i, j) whose length |z_i - z_j| is at most q has
- *     |y_i - y_j| <= Q + u b_j,   Q = zoom q + u b_i,
- * thus, squared and halved, y_i.y_j + u Q b_j - |y_j|^2/2 >= (|y_i|^2 - Q^2)/2 (up to
- * (u b_j)^2). The product is summed in panels, so that it is off by less than
- * gamma b_i b_j, gamma = m u / (1 - m u), m = columns of a panel + number of panels
- * (Higham 2002, section 3.1: any order of summation). So the pair can be left out if
- *     product + w_i b_j - h_j < t_i,
- * with w_i = gamma b_i + u Q, h_j a little below |y_j|^2/2, t_i a little below
- * (|y_i|^2 - Q^2)/2. The centre makes b small where rows are alike. Where many rows far from
- * it are alike, the product cannot tell them apart; then |y_i - y_j|, summed in float from
- * differences, is compared with Q + u b_j, which only the rounding of y blurs. */
+ * The bound. Let z be a row as metric.h transforms it, c a centre common to all rows,
+ * y = zoom (z - c), r = step x integers the row as rounded, and e >= |y - r|, which is measured.
+ * A pair (i, j) whose length |z_i - z_j| is at most q has
+ *     |r_i - r_j| <= Q + e_j,   Q = zoom q + e_i,
+ * thus, squared and halved, r_i.r_j + Q e_j - (|r_j|^2 - e_j^2)/2 >= (|r_i|^2 - Q^2)/2. The
+ * products of integers are exact; what follows them in float is off by less than 8 u b_i b_j and
+ * a share of the other terms, u = 2^-24, b a little above |r|. With e at least 2^-14 b that is
+ * 2^-7 b_i e_j, so the pair can be left out if
+ *     r_i.r_j + w_i e_j - h_j < t_i,
+ * with w_i a little above Q + 2^-7 b_i, h_j a little below (|r_j|^2 - e_j^2)/2, t_i a little
+ * below (|r_i|^2 - Q^2)/2. The centre makes e small where rows are alike. Where many rows far
+ * from it are alike, rounded rows cannot tell them apart; then zoom |z_i - z_j|, summed in float
+ * from differences, is compared with zoom q, which only the rounding of z to float blurs. */
 #include "backend/cpu_knn.h"
+#include "backend/cpu_product.h"
 #include "base/memory.h"
 #include "base/progress.h"
 #include "base/stop.h"
 #include "base/vectors.h"
 #include "knn/knn.h"
 
-#include <cblas.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-  PANEL = 512, /* columns of a product */
-  STRIPE = 32  /* visitors whose columns are looked through together */
+  STRIPE = 32,      /* visitors whose columns are looked through together */
+  MOST_TILE = 256,  /* queries in a product: 512 of their columns stay in the cache */
+  MOST_BLOCK = 8192 /* visitors */
 };
 static const double unit = 0x1p-24; /* relative rounding error of a float */
 static const int64_t memory_bytes = (int64_t)1 << 30; /* of rows, per rank */
@@ -46,8 +47,10 @@ static const int64_t most_products = (int64_t)1 << 25;
 /* Of a row: what is needed beside its values. */
 typedef struct row_facts {
   double scale;  /* mt_metric_scale */
-  double square; /* |y|^2 */
-  double reach;  /* b: a little above |y| */
+  double square; /* |r|^2 */
+  double error;  /* e */
+  double reach;  /* b */
+  double norm;   /* a little above zoom |z| */
 } row_facts;
 
 typedef struct neighbour {
@@ -59,10 +62,11 @@ static const neighbour none = {INFINITY, INT64_MAX}; /* after all others */
 /* Rows, and the best that each has seen so far. */
 typedef struct band {
   int64_t first, count; /* row numbers over all ranks */
-  float *raw, *near;    /* (count, d) as read; transformed, centred, zoomed */
-  row_facts *facts;     /* (count) */
-  float *reach, *half;  /* (count) b and h of the tests */
-  neighbour *best;      /* (count, k) ascending; `none` where fewer are known */
+  float *raw;           /* (count, d) as read */
+  mt_product_pair *rounded;
+  row_facts *facts;           /* (count) */
+  float *step, *error, *half; /* (count) what a row's integers stand for; e, h */
+  neighbour *best;            /* (count, k) ascending; `none` where fewer are known */
 } band;
 
 typedef struct hit {
@@ -71,10 +75,12 @@ typedef struct hit {
 } hit;
 
 typedef struct worker { /* a thread's own memory */
-  float *columns;       /* (stripe, slab) of a product */
+  int32_t *columns;     /* (stripe, slab) of a product */
   hit *heap;            /* (slab or block) */
   double *z;            /* (d) the row that looks, transformed */
+  float *near;          /* (d) and zoomed */
   bool has_z;
+  int32_t *integers; /* (d + 1) */
   int64_t exact;
 } worker;
 
@@ -82,19 +88,20 @@ typedef struct search {
   const mt_comm *comm;
   const mt_rows *rows;
   mt_metric metric;
-  int64_t n, d, k, first, local;
+  int64_t n, d, k, first, local, pairs_of_columns;
+  const mt_product_kernel *kernel;
   mt_cpu_knn_sizes sizes;
   int n_threads;
   worker *workers;
   double zoom, *centre; /* (d) */
-  double gamma, tiny;
+  double tiny;
   bool whole;             /* all of this rank's rows are in hand, and stay */
   neighbour *best;        /* (local, k) of all of this rank's rows */
   band own;               /* (query) those of them that are in hand */
   band here;              /* (block) visitors */
   float *coming;          /* (block, d) of visitors on their way, as read */
   neighbour *coming_best; /* (block, k) */
-  float *product;         /* (slab, block) */
+  int32_t *product;       /* (slab, block) of integers */
   int64_t pairs;          /* looked at so far */
 } search;
 
@@ -159,14 +166,22 @@ MT_FOR_VECTORS static void transform(mt_metric metric, int64_t d, double scale,
       z[t] = mt_metric_coordinate(MT_METRIC_EUCLIDEAN, scale, x[t]);
 }
 
+/* The row that looks is row i of a. */
+static void look_from(const search *s, worker *w, const band *a, int64_t i)
+{
+  if (w->has_z) return;
+  transform(s->metric, s->d, a->facts[i].scale, a->raw + i * s->d, w->z);
+  for (int64_t t = 0; t < s->d; t++) w->near[t] = (float)(s->zoom * w->z[t]);
+  w->has_z = true;
+}
+
 /* Computes the distance of row i of a to row j of b, and keeps it if it is good. */
 static void measure(const search *s, worker *w, const band *a, int64_t i, const band *b,
                     int64_t j)
 {
   double scale = a->facts[i].scale, other = b->facts[j].scale, square = 0.0;
   if (other != 0.0) { /* a zero row's distances are known */
-    if (!w->has_z) transform(s->metric, s->d, scale, a->raw + i * s->d, w->z);
-    w->has_z = true;
+    look_from(s, w, a, i);
     square = square_of(s->metric, s->d, w->z, other, b->raw + j * s->d);
     w->exact++;
   }
@@ -176,9 +191,9 @@ static void measure(const search *s, worker *w, const band *a, int64_t i, const 
 
 /* ---- which pairs could matter ------------------------------------------------------------ */
 
-/* w, t and Q of the tests above; level -inf while the row has fewer than k. */
+/* w and t of the test above, t -inf while the row has fewer than k; the row's step, and zoom q. */
 typedef struct threshold {
-  float slope, level;
+  float slope, level, step;
   double most;
 } threshold;
 
@@ -186,59 +201,85 @@ static threshold limit_of(const search *s, const band *a, int64_t i)
 {
   const row_facts *facts = a->facts + i;
   const neighbour *best = a->best + i * s->k;
-  if (!is_full(s->k, best))
-    return (threshold){(float)(s->gamma * facts->reach), -INFINITY, INFINITY};
+  if (!is_full(s->k, best)) return (threshold){0.0f, -INFINITY, a->step[i], INFINITY};
   double length = mt_metric_length(s->metric, best[s->k - 1].distance);
-  double most = s->zoom * length * (1.0 + 1e-9) + unit * facts->reach;
-  double level = 0.5 * (facts->square - most * most);
+  double most = s->zoom * length * (1.0 + 1e-9), wide = most + facts->error;
+  double level = 0.5 * (facts->square - wide * wide);
   level -= fabs(level) * 0x1p-22 + s->tiny;
-  double slope = (s->gamma * facts->reach + unit * most) * (1.0 + 1e-5);
-  return (threshold){(float)slope, (float)level, most};
+  double slope = (wide + 0x1p-7 * facts->reach) * (1.0 + 1e-5);
+  return (threshold){(float)slope, (float)level, a->step[i], most};
 }
 
-/* The columns that pass the test, with their keys. */
-MT_FOR_VECTORS static int64_t collect(int64_t count, const float *product,
-                                      const float *reach, const float *half,
+/* A column's key: larger, nearer. */
+__attribute__((always_inline)) static inline float
+key_of(threshold limit, int32_t product, float step, float error, float half)
+{
+  return (float)product * step * limit.step + limit.slope * error - half;
+}
+
+/* The columns of b that pass the test, with their keys. */
+MT_FOR_VECTORS static int64_t collect(const band *b, const int32_t *product,
                                       threshold limit, hit *hits_out)
 {
   enum { GROUP = 32 };
-  int64_t hits = 0;
+  const float *step = b->step, *error = b->error, *half = b->half;
+  int64_t hits = 0, count = b->count;
   for (int64_t from = 0; from < count; from += GROUP) {
     int64_t to = from + GROUP < count ? from + GROUP : count;
     int any = 0;
     for (int64_t j = from; j < to; j++)
-      any |= product[j] + limit.slope * reach[j] - half[j] >= limit.level;
+      any |= key_of(limit, product[j], step[j], error[j], half[j]) >= limit.level;
     if (!any) continue;
     for (int64_t j = from; j < to; j++) {
-      float key = product[j] + limit.slope * reach[j] - half[j];
+      float key = key_of(limit, product[j], step[j], error[j], half[j]);
       if (key >= limit.level) hits_out[hits++] = (hit){key, (int32_t)j};
     }
   }
   return hits;
 }
 
-/* Squared difference of two transformed rows; all terms are positive, so its relative error
- * is below (d / lanes + lanes) u. */
-MT_FOR_VECTORS static float near_square(int64_t d, const float *a, const float *b)
+/* Squared difference of a row and another that is not transformed yet; all terms are positive,
+ * so its relative error is below (d / lanes + lanes) u but for the rows' own. */
+__attribute__((always_inline)) static inline float
+near_square(mt_metric metric, int64_t d, const float *near, float factor,
+            const float *y)
 {
   enum { LANES = 32 };
   float lane[LANES] = {0.0f}, sum = 0.0f;
-  int64_t whole = d - d % LANES;
-  for (int64_t t = 0; t < whole; t += LANES)
-    for (int l = 0; l < LANES; l++)
-      lane[l] += (a[t + l] - b[t + l]) * (a[t + l] - b[t + l]);
-  for (int64_t t = whole; t < d; t++) lane[t - whole] += (a[t] - b[t]) * (a[t] - b[t]);
+  for (int64_t from = 0; from < d; from += LANES) {
+    int many = d - from < LANES ? (int)(d - from) : LANES;
+    for (int l = 0; l < many; l++) {
+      float value = y[from + l];
+      if (metric == MT_METRIC_HELLINGER) value = sqrtf(value);
+      float off = near[from + l] - value * factor;
+      lane[l] += off * off;
+    }
+  }
   for (int l = 0; l < LANES; l++) sum += lane[l];
   return sum;
 }
 
-/* The second test, which costs a tenth of a distance in double. */
-static bool may_be_near(const search *s, const band *a, int64_t i, const band *b,
-                        int64_t j, double most)
+MT_FOR_VECTORS static float near_square_of(mt_metric metric, int64_t d,
+                                           const float *near, float factor,
+                                           const float *y)
 {
+  if (metric == MT_METRIC_HELLINGER)
+    return near_square(MT_METRIC_HELLINGER, d, near, factor, y);
+  return near_square(MT_METRIC_COSINE, d, near, factor, y);
+}
+
+/* The second test, quicker than a distance in double. The other row's values are off by 2 u of
+ * themselves: its factor is rounded, and their products with it. */
+static bool may_be_near(const search *s, worker *w, const band *a, int64_t i,
+                        const band *b, int64_t j, double most)
+{
+  double factor = s->zoom * b->facts[j].scale;
+  if (!(factor > 0x1p-100 && factor < 0x1p100)) return true;
+  look_from(s, w, a, i);
   double off = ((double)s->d / 32.0 + 40.0) * unit;
-  double square = near_square(s->d, a->near + i * s->d, b->near + j * s->d);
-  double reach = most + unit * b->facts[j].reach;
+  double square =
+      near_square_of(s->metric, s->d, w->near, (float)factor, b->raw + j * s->d);
+  double reach = most + unit * (a->facts[i].norm + 2.0 * b->facts[j].norm);
   return (square - s->tiny) * (1.0 - off) <= reach * reach;
 }
 
@@ -290,12 +331,13 @@ static int64_t drop_settled(const search *s, const neighbour *best, const band *
 
 /* Could a hit still be among the best of a row that has k? The second test is left out where
  * the first is sure enough to know its answer. */
-static bool may_win(const search *s, const band *a, int64_t i, const band *b, hit next)
+static bool may_win(const search *s, worker *w, const band *a, int64_t i, const band *b,
+                    hit next)
 {
   threshold limit = limit_of(s, a, i);
   if (next.key < limit.level) return false;
-  if (next.key - 2.0f * limit.slope * b->reach[next.column] >= limit.level) return true;
-  return may_be_near(s, a, i, b, next.column, limit.most);
+  if (next.key - 2.0f * limit.slope * b->error[next.column] >= limit.level) return true;
+  return may_be_near(s, w, a, i, b, next.column, limit.most);
 }
 
 /* A zero row under cosine: all distances are known. */
@@ -311,15 +353,14 @@ static void search_zero_row(const search *s, const band *a, int64_t i, const ban
 /* Row i of a looks through b, product: (b->count) of it. Best first, so that few distances
  * are computed: each good one lowers the limit for the rest. */
 static void search_row(const search *s, worker *w, const band *a, int64_t i,
-                       const band *b, const float *product)
+                       const band *b, const int32_t *product)
 {
   const neighbour *best = a->best + i * s->k;
   bool was_full = false;
   w->has_z = false;
   while (!was_full && !is_settled(s->k, best, b->first)) {
     was_full = is_full(s->k, best); /* keys made with a full row's limit bound all */
-    int64_t n =
-        collect(b->count, product, b->reach, b->half, limit_of(s, a, i), w->heap);
+    int64_t n = collect(b, product, limit_of(s, a, i), w->heap);
     make_heap(w->heap, n);
     while (n > 0 && (was_full || !is_full(s->k, best))) {
       hit next = pop(w->heap, &n);
@@ -327,7 +368,7 @@ static void search_row(const search *s, worker *w, const band *a, int64_t i,
       if (is_settled(s->k, best, index))
         n = drop_settled(s, best, b, n, w->heap);
       else if (index != a->first + i && !is_kept(s->k, best, index) &&
-               (!was_full || may_win(s, a, i, b, next)))
+               (!was_full || may_win(s, w, a, i, b, next)))
         measure(s, w, a, i, b, next.column);
       else if (was_full && next.key < limit_of(s, a, i).level)
         break; /* the rest have smaller keys */
@@ -337,7 +378,7 @@ static void search_row(const search *s, worker *w, const band *a, int64_t i,
 }
 
 static void look_through(const search *s, worker *w, const band *a, int64_t i,
-                         const band *b, const float *product)
+                         const band *b, const int32_t *product)
 {
   if (a->facts[i].scale == 0.0)
     search_zero_row(s, a, i, b);
@@ -347,62 +388,108 @@ static void look_through(const search *s, worker *w, const band *a, int64_t i,
 
 /* ---- blocks ------------------------------------------------------------------------------ */
 
-MT_FOR_VECTORS static double centred(int64_t d, double zoom, const double *centre,
-                                     double *z, float *near_out)
+/* What is found on the way from a row to its integers. */
+typedef struct rounding {
+  double norm, square, largest; /* zoom |z|, |y|^2, the largest |y_t| */
+  double step, off, integers;   /* |y - r|^2, |r / step|^2 */
+} rounding;
+
+/* z becomes y. */
+MT_FOR_VECTORS static void centred(int64_t d, double zoom, const double *centre,
+                                   double *z, rounding *out)
 {
-  double lane[MT_METRIC_LANES] = {0.0};
-  for (int64_t t = 0; t < d; t++) near_out[t] = (float)((z[t] - centre[t]) * zoom);
-  int64_t whole = d - d % MT_METRIC_LANES;
-  for (int64_t t = 0; t < whole; t += MT_METRIC_LANES)
-    for (int l = 0; l < MT_METRIC_LANES; l++)
-      lane[l] += (double)near_out[t + l] * near_out[t + l];
-  for (int64_t t = whole; t < d; t++) lane[0] += (double)near_out[t] * near_out[t];
-  return mt_metric_add_lanes(lane);
+  enum { LANES = MT_METRIC_LANES };
+  double norm[LANES] = {0.0}, square[LANES] = {0.0}, largest[LANES] = {0.0};
+  for (int64_t from = 0; from < d; from += LANES) {
+    int many = d - from < LANES ? (int)(d - from) : LANES;
+    for (int l = 0; l < many; l++) {
+      double whole = z[from + l] * zoom, y = (z[from + l] - centre[from + l]) * zoom;
+      norm[l] += whole * whole;
+      square[l] += y * y;
+      largest[l] = fabs(y) > largest[l] ? fabs(y) : largest[l];
+      z[from + l] = y;
+    }
+  }
+  out->norm = sqrt(mt_metric_add_lanes(norm));
+  out->square = mt_metric_add_lanes(square);
+  out->largest = 0.0;
+  for (int l = 0; l < LANES; l++) out->largest = fmax(out->largest, largest[l]);
 }
 
-/* Of raw rows: what the product and the tests need. */
+/* As fine as the integers' norm and range allow; none for what is next to 0. */
+static float step_of(int64_t d, const rounding *row)
+{
+  const double most = sqrt(0x1p31) - 1.0 - 0.5 * sqrt((double)d), range = INT16_MAX - 1;
+  double norm = sqrt(row->square);
+  if (norm < 0x1p-60) return 0.0f;
+  return (float)(fmax(norm / most, row->largest / range) * (1.0 + 0x1p-20));
+}
+
+MT_FOR_VECTORS static void round_values(int64_t d, const double *y, int32_t *integers,
+                                        rounding *row)
+{
+  enum { LANES = MT_METRIC_LANES };
+  const double whole = 0x1.8p52; /* has no digits below 1 */
+  double off[LANES] = {0.0}, square[LANES] = {0.0};
+  double inverse = row->step > 0.0 ? 1.0 / row->step : 0.0;
+  for (int64_t from = 0; from < d; from += LANES) {
+    int many = d - from < LANES ? (int)(d - from) : LANES;
+    for (int l = 0; l < many; l++) {
+      double value = (y[from + l] * inverse + whole) - whole;
+      double rest = y[from + l] - value * row->step;
+      off[l] += rest * rest;
+      square[l] += value * value;
+      integers[from + l] = (int32_t)value;
+    }
+  }
+  row->off = mt_metric_add_lanes(off);
+  row->integers = mt_metric_add_lanes(square);
+}
+
+/* Row i: what the product and the tests need. */
+static void round_row(const search *s, worker *w, band *rows, int64_t i)
+{
+  const double least = (1.0 + sqrt((double)s->d)) * 0x1p-125; /* of denormals */
+  row_facts *facts = rows->facts + i;
+  rounding row;
+  facts->scale = mt_metric_scale(s->metric, s->d, rows->raw + i * s->d);
+  transform(s->metric, s->d, facts->scale, rows->raw + i * s->d, w->z);
+  centred(s->d, s->zoom, s->centre, w->z, &row);
+  rows->step[i] = step_of(s->d, &row);
+  row.step = (double)rows->step[i];
+  round_values(s->d, w->z, w->integers, &row);
+  facts->norm = row.norm * 1.001 + least;
+  facts->square = row.step * row.step * row.integers;
+  facts->reach = sqrt(facts->square) * 1.001;
+  facts->error = fmax(sqrt(row.off), 0x1p-14 * facts->reach) * (1.0 + 1e-6) + least;
+  rows->error[i] = (float)(facts->error * (1.0 + 1e-6));
+  rows->half[i] = (float)(0.5 * (facts->square * (1.0 - 16.0 * unit) -
+                                 facts->error * facts->error * (1.0 + 16.0 * unit)));
+  mt_product_pair *out = rows->rounded + mt_product_place(s->pairs_of_columns, i);
+  for (int64_t p = 0; p < s->pairs_of_columns; p++)
+    out[p * MT_PRODUCT_GROUP] =
+        (uint32_t)(uint16_t)w->integers[2 * p] | (uint32_t)w->integers[2 * p + 1] << 16;
+}
+
 static void prepare(const search *s, band *rows)
 {
-  double least = (1.0 + sqrt((double)s->d)) * 0x1p-125; /* rounding of denormals */
-#pragma omp parallel for num_threads(s->n_threads) schedule(static)
-  for (int64_t i = 0; i < rows->count; i++) {
-    double *z = s->workers[omp_get_thread_num()].z;
-    row_facts *facts = rows->facts + i;
-    facts->scale = mt_metric_scale(s->metric, s->d, rows->raw + i * s->d);
-    transform(s->metric, s->d, facts->scale, rows->raw + i * s->d, z);
-    facts->square = centred(s->d, s->zoom, s->centre, z, rows->near + i * s->d);
-    facts->reach = sqrt(facts->square) * 1.001 + least;
-    rows->reach[i] = (float)(facts->reach * (1.0 + 1e-6));
-    rows->half[i] = (float)(0.5 * facts->square * (1.0 - 16.0 * unit));
-  }
+#pragma omp parallel for num_threads(s->n_threads) schedule(static, MT_PRODUCT_GROUP)
+  for (int64_t i = 0; i < rows->count; i++)
+    round_row(s, s->workers + omp_get_thread_num(), rows, i);
 }
 
-/* Its rows [from, from + count). */
+/* Its rows [from, from + count), from a multiple of MT_PRODUCT_GROUP. */
 static band part_of(const search *s, const band *rows, int64_t from, int64_t count)
 {
   return (band){.first = rows->first + from,
                 .count = count,
                 .raw = rows->raw + from * s->d,
-                .near = rows->near + from * s->d,
+                .rounded = rows->rounded + from * s->pairs_of_columns,
                 .facts = rows->facts + from,
-                .reach = rows->reach + from,
+                .step = rows->step + from,
+                .error = rows->error + from,
                 .half = rows->half + from,
                 .best = rows->best + from * s->k};
-}
-
-/* Products of all of a with all of b, in rows of a block's width. */
-static void multiply(const search *s, const band *a, const band *b, float *product_out)
-{
-  int64_t width = s->sizes.block;
-  for (int64_t i = 0; i < a->count && s->d == 0; i++)
-    memset(product_out + i * width, 0, (size_t)b->count * sizeof *product_out);
-  for (int64_t t = 0; t < s->d; t += PANEL) {
-    int64_t columns = s->d - t < PANEL ? s->d - t : PANEL;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (blasint)a->count,
-                (blasint)b->count, (blasint)columns, 1.0f, a->near + t, (blasint)s->d,
-                b->near + t, (blasint)s->d, t > 0 ? 1.0f : 0.0f, product_out,
-                (blasint)width);
-  }
 }
 
 static int64_t between(int64_t low, int64_t value, int64_t high)
@@ -443,9 +530,11 @@ static void search_rows(search *s, const meeting *m, int64_t from, int64_t to,
     int64_t skipped = first_visitor(m, first);
     band a = part_of(s, m->queries, first, to - first < tile ? to - first : tile);
     band b = part_of(s, m->visitors, skipped, m->visitors->count - skipped);
-    float *product = s->product + (first - from) * s->sizes.block + skipped;
+    int32_t *product = s->product + (first - from) * s->sizes.block + skipped;
     if (b.count == 0) continue;
-    multiply(s, &a, &b, product);
+    mt_product_multiply(s->kernel, s->pairs_of_columns, mt_product_groups(a.count),
+                        a.rounded, mt_product_groups(b.count), b.rounded,
+                        s->sizes.block, product);
     for (int64_t i = 0; i < a.count; i++)
       look_through(s, w, &a, i, &b, product + i * s->sizes.block);
     if (w == s->workers) mt_ring_progress(ring);
@@ -454,7 +543,7 @@ static void search_rows(search *s, const meeting *m, int64_t from, int64_t to,
 
 /* Columns [first, last) of the product's first `count` rows, one after the other. */
 static void turn(const search *s, int64_t count, int64_t first, int64_t last,
-                 float *columns_out)
+                 int32_t *columns_out)
 {
   enum { STEP = 16 }; /* a cache line */
   for (int64_t from = 0; from < count; from += STEP) {
@@ -703,31 +792,44 @@ done:
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-/* Sizes that were left to us, the same on all ranks: half of the memory for the queries
- * (each twice), half for the blocks (each three times); a product is smaller. */
-static mt_status settle_sizes(search *s)
+static int64_t whole_groups(int64_t rows)
 {
-  mt_status status = MT_OK;
-  int64_t widest = mt_part_count(s->n, s->comm->size, 0); /* rank 0 has most rows */
-  int64_t row = (s->d + 1) * (int64_t)sizeof(float), half = memory_bytes / 2;
-  int64_t threads = s->n_threads;
-  mt_cpu_knn_sizes *sizes = &s->sizes;
-  MT_TRY(mt_max_i64(s->comm, 1, &threads));
-  if (sizes->block <= 0) sizes->block = between(16, half / (3 * row), 8192);
-  if (sizes->query <= 0) sizes->query = between(16, half / (2 * row), INT32_MAX);
-  sizes->block = between(1, sizes->block, widest);
-  sizes->query = between(1, sizes->query, widest);
+  return MT_PRODUCT_GROUP * mt_product_groups(rows);
+}
+
+/* Sizes that were left to us: most of the memory for the queries, as each of their rounds reads all
+ * others anew; an eighth for the blocks. All are whole groups. */
+static void settle_sizes(int64_t widest, int64_t d, int64_t threads,
+                         mt_cpu_knn_sizes *sizes)
+{
+  int64_t query_row = 6 * (d + 1), block_row = 10 * (d + 1), part = memory_bytes / 8;
+  if (sizes->block <= 0) sizes->block = between(16, part / block_row, MOST_BLOCK);
+  if (sizes->query <= 0) sizes->query = between(16, 7 * part / query_row, INT32_MAX);
+  sizes->block = whole_groups(between(1, sizes->block, widest));
+  sizes->query = whole_groups(between(1, sizes->query, widest));
   if (sizes->tile <= 0) { /* as many for each thread */
-    int64_t turns = between(4, (sizes->query / threads + 511) / 512, INT32_MAX);
-    sizes->tile = between(16, (sizes->query - 1) / (threads * turns) + 1, 512);
+    int64_t each = (sizes->query - 1) / threads + 1;
+    int64_t turns = between(4, (each - 1) / MOST_TILE + 1, INT32_MAX);
+    sizes->tile = between(16, (each - 1) / turns + 1, MOST_TILE);
   }
-  s->whole = sizes->query == widest;
-  sizes->tile = between(1, sizes->tile, sizes->query);
+  sizes->tile = between(1, whole_groups(sizes->tile), sizes->query);
   if (sizes->slab <= 0) sizes->slab = most_products / sizes->block;
   sizes->slab = between(sizes->tile, sizes->slab, sizes->query);
   if (sizes->slab < sizes->query) sizes->slab -= sizes->slab % sizes->tile;
-done:
-  return status;
+}
+
+int64_t mt_cpu_knn_bytes(int64_t n, int64_t d, int64_t k, int64_t ranks,
+                         int64_t threads)
+{
+  int64_t widest = mt_part_count(n, (int)ranks, 0);
+  mt_cpu_knn_sizes sizes = {0};
+  if (widest == 0) return 0;
+  settle_sizes(widest, d, threads, &sizes);
+  int64_t facts = (int64_t)(sizeof(row_facts) + 3 * sizeof(float)), kept = 16 * k;
+  int64_t foreign = ranks > 1 ? 10 * d + 2 * kept : sizes.query < widest ? 6 * d : 0;
+  int64_t work = sizes.slab * STRIPE * 4 + (sizes.slab + sizes.block) * 8 + 16 * d;
+  return sizes.query * (6 * d + facts) + sizes.block * (foreign + facts) +
+         widest * kept + sizes.slab * sizes.block * 4 + threads * work;
 }
 
 static mt_status new_workers(search *s)
@@ -740,20 +842,22 @@ static mt_status new_workers(search *s)
     MT_NEW(w->columns, STRIPE * sizes->slab);
     MT_NEW(w->heap, sizes->block > sizes->slab ? sizes->block : sizes->slab);
     MT_NEW(w->z, s->d);
+    MT_NEW(w->near, s->d);
+    MT_NEW(w->integers, s->d + 1);
   }
 done:
   return status;
 }
 
-/* raw, near: how many rows of them. */
-static mt_status new_band(const search *s, int64_t count, int64_t raw, int64_t near,
-                          band *out)
+/* kept: how many rows as read and as rounded; a multiple of MT_PRODUCT_GROUP. */
+static mt_status new_band(const search *s, int64_t count, int64_t kept, band *out)
 {
   mt_status status = MT_OK;
-  MT_NEW(out->raw, raw * s->d);
-  MT_NEW(out->near, near * s->d);
+  MT_NEW(out->raw, kept * s->d);
+  MT_NEW(out->rounded, kept * s->pairs_of_columns);
   MT_NEW(out->facts, count);
-  MT_NEW(out->reach, count);
+  MT_NEW(out->step, count);
+  MT_NEW(out->error, count);
   MT_NEW(out->half, count);
 done:
   return status;
@@ -762,9 +866,10 @@ done:
 static void free_band(band *rows)
 {
   free(rows->raw);
-  free(rows->near);
+  free(rows->rounded);
   free(rows->facts);
-  free(rows->reach);
+  free(rows->step);
+  free(rows->error);
   free(rows->half);
 }
 
@@ -775,8 +880,8 @@ static mt_status new_memory(search *s)
   int64_t foreign = s->comm->size > 1 ? block : 0;
   int64_t visitors = s->whole ? foreign : block;
   MT_TRY(new_workers(s));
-  MT_TRY(new_band(s, query, query, query, &s->own));
-  MT_TRY(new_band(s, block, visitors, visitors, &s->here));
+  MT_TRY(new_band(s, query, query, &s->own));
+  MT_TRY(new_band(s, block, visitors, &s->here));
   MT_NEW(s->coming, foreign * s->d);
   MT_NEW(s->here.best, foreign * s->k);
   MT_NEW(s->coming_best, foreign * s->k);
@@ -794,6 +899,8 @@ static void free_memory(search *s)
     free(s->workers[i].columns);
     free(s->workers[i].heap);
     free(s->workers[i].z);
+    free(s->workers[i].near);
+    free(s->workers[i].integers);
   }
   free(s->workers);
   free_band(&s->own);
@@ -843,9 +950,8 @@ mt_status mt_cpu_knn_sized(const mt_comm *comm, mt_metric metric, int64_t k,
                            mt_cpu_knn_cost *cost_out)
 {
   mt_status status = MT_OK;
-  int blas_threads = openblas_get_num_threads();
   int64_t widest = mt_part_count(rows->n, comm->size, 0);
-  double terms = PANEL + ceil((double)rows->d / PANEL) + 8.0;
+  int64_t threads = omp_get_max_threads();
   search s = {
       .comm = comm,
       .rows = rows,
@@ -855,9 +961,10 @@ mt_status mt_cpu_knn_sized(const mt_comm *comm, mt_metric metric, int64_t k,
       .k = k,
       .first = mt_part_first(rows->n, comm->size, comm->rank),
       .local = mt_part_count(rows->n, comm->size, comm->rank),
+      .pairs_of_columns = mt_product_pairs(rows->d),
+      .kernel = mt_product_kernel_find(NULL),
       .sizes = *sizes,
       .n_threads = omp_get_max_threads(),
-      .gamma = terms * unit / (1.0 - terms * unit) * 1.01,
       .tiny = (double)(rows->d + 8) * 0x1p-124,
   };
 
@@ -866,8 +973,9 @@ mt_status mt_cpu_knn_sized(const mt_comm *comm, mt_metric metric, int64_t k,
                    (long long)rows->n);
   if (rows->d > INT32_MAX)
     return mt_fail(MT_ERR_ARG, "%lld columns are too many", (long long)rows->d);
-  openblas_set_num_threads(1); /* threads work on a tile each */
-  MT_TRY(settle_sizes(&s));
+  MT_TRY(mt_max_i64(comm, 1, &threads));
+  settle_sizes(widest, rows->d, threads, &s.sizes);
+  s.whole = s.sizes.query >= widest;
   MT_TRY(mt_agree(comm, new_memory(&s)));
   MT_TRY(survey(&s));
   mt_progress_begin(comm->rank, "knn", rows->n);
@@ -880,7 +988,6 @@ mt_status mt_cpu_knn_sized(const mt_comm *comm, mt_metric metric, int64_t k,
 done:
   mt_progress_end();
   free_memory(&s);
-  openblas_set_num_threads(blas_threads);
   return status;
 }
 

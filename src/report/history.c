@@ -19,17 +19,16 @@
 /* Why a record cannot be compared with others; NULL: it can. */
 static const char *why_not(const json_t *record)
 {
-  static const char *const numbers[] = {"seconds", "ranks",       "threads",
-                                        "nodes",   "cores",       "node_hours",
-                                        "gpus",    "cpu_seconds", "cpu_efficiency"};
+  static const char *const numbers[] = {
+      "format", "seconds",    "ranks", "threads",     "nodes",
+      "cores",  "node_hours", "gpus",  "cpu_seconds", "cpu_efficiency"};
   static char why[128];
   const char *program = json_string_value(json_object_get(record, "program"));
   const char *started = json_string_value(json_object_get(record, "started"));
   double format = mt_figure(record, "format");
   if (program == NULL || strcmp(program, "metatopics") != 0)
     return "it is no record of metatopics";
-  if (isnan(format)) return "an older version wrote it, without these figures";
-  if (format != MT_RECORD_FORMAT) {
+  if (!isnan(format) && format != MT_RECORD_FORMAT) {
     snprintf(why, sizeof why, "it has format %.0f, this version reads %d", format,
              MT_RECORD_FORMAT);
     return why;

@@ -24,6 +24,14 @@ static int64_t add_known(int64_t sum, int64_t value)
   return sum < 0 || value < 0 ? -1 : sum + value;
 }
 
+/* Is it another task of the array that the job belongs to? The last task has the array's own
+ * id, for which scontrol tells of all. */
+static bool is_other_task(const char *line, const char *end, const mt_job *job)
+{
+  return field(line, end, "ArrayJobId") >= 0 &&
+         strtoll(strchr(line, '=') + 1, NULL, 10) != atoll(job->id);
+}
+
 /* A line of the answer is a component. */
 bool mt_job_read(const char *text, mt_job *job)
 {
@@ -33,6 +41,7 @@ bool mt_job_read(const char *text, mt_job *job)
        line = strstr(line + 1, start)) {
     const char *end = line + strcspn(line, "\n");
     if (line > text && line[-1] != '\n') continue; /* of another field's name */
+    if (is_other_task(line, end, job)) continue;
     nodes = add_known(nodes, field(line, end, "NumNodes"));
     cores = add_known(cores, field(line, end, "NumCPUs"));
     if (components++ > 0) continue;

@@ -22,8 +22,9 @@ typedef struct mt_job {
  */
 void mt_job_ask(mt_job *job_out);
 
-/* Takes what `scontrol -o show job` printed, times in seconds (SLURM_TIME_FORMAT=%s); false: it
- * tells of no job. id stays. */
+/* Takes what `scontrol -o show job` printed of job->id, times in seconds (SLURM_TIME_FORMAT=%s):
+ * a line for each component, or for each task if it is a job array's own id. false: it tells of
+ * no such job. id stays. */
 bool mt_job_read(const char *text, mt_job *job);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "report/gpu_watch.h"
 
+#include <errno.h>
 #include <omp.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -53,21 +54,44 @@ static int64_t gpu_peak(const mt_meter *meter)
 
 /* ---- what is held ---------------------------------------------------------------------- */
 
+static bool is_too_small(int64_t cpus)
+{
+  cpu_set_t *set = CPU_ALLOC(cpus);
+  bool small = set != NULL && sched_getaffinity(0, CPU_ALLOC_SIZE(cpus), set) != 0 &&
+               errno == EINVAL;
+  CPU_FREE(set);
+  return small;
+}
+
+/* CPUs that a set must have room for: Linux refuses smaller ones. */
+static int64_t set_size(void)
+{
+  int64_t cpus = CPU_SETSIZE;
+  while (cpus < 1 << 24 && is_too_small(cpus)) cpus *= 2;
+  return cpus;
+}
+
 /* Cores that any of the node's ranks may run on. */
 static mt_status count_cores(const mt_comm *node, int64_t *cores_out)
 {
   mt_status status = MT_OK;
-  cpu_set_t mine, together, *all = NULL;
-  CPU_ZERO(&mine);
-  CPU_ZERO(&together);
-  if (sched_getaffinity(0, sizeof mine, &mine) != 0) CPU_SET(0, &mine);
-  MT_TRY(
-      mt_agree(node, mt_memory_new(node->size, sizeof *all, "cores", (void **)&all)));
-  MT_TRY(mt_allgather(node, sizeof mine, &mine, all));
-  for (int r = 0; r < node->size; r++) CPU_OR(&together, &together, &all[r]);
-  *cores_out = CPU_COUNT(&together);
+  char *sets = NULL; /* of the node's ranks, then all of theirs together */
+  int64_t size = set_size();
+  MT_TRY(mt_max_i64(node, 1, &size));
+  size_t bytes = CPU_ALLOC_SIZE(size);
+  MT_TRY(mt_agree(node, mt_memory_new((node->size + 1) * (int64_t)bytes, 1, "cores",
+                                      (void **)&sets)));
+  cpu_set_t *mine = (cpu_set_t *)(sets + (size_t)node->rank * bytes),
+            *all = (cpu_set_t *)(sets + (size_t)node->size * bytes);
+  if (sched_getaffinity(0, bytes, mine) != 0) CPU_SET_S(0, bytes, mine);
+  MT_TRY(mt_allgather(node, bytes, mine, sets));
+  for (int r = 0; r < node->size; r++) {
+    cpu_set_t *its = (cpu_set_t *)(sets + (size_t)r * bytes);
+    CPU_OR_S(bytes, all, all, its);
+  }
+  *cores_out = CPU_COUNT_S(bytes, all);
 done:
-  free(all);
+  free(sets);
   return status;
 }
 

@@ -44,7 +44,8 @@ typedef struct mt_umap_kernel {
 extern const mt_umap_kernel mt_umap_kernel_avx512, mt_umap_kernel_avx2,
     mt_umap_kernel_portable;
 
-/* The fastest that is usable for n points; or the one called `name`, NULL if it is not. */
+/* The fastest that is usable for n points in dims dimensions; or the one called `name`, NULL if
+ * it is not. */
 const mt_umap_kernel *mt_umap_kernel_find(const char *name, int64_t n, int64_t dims);
 
 #endif

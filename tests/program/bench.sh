@@ -6,13 +6,15 @@ command -v python3 >/dev/null || skip "no python3"
 bench() { expect_status "$1" python3 tools/bench/bench --build "$BUILD" --size tiny --runs 1 --out "$tmp/out" "${@:2}"; }
 export REUTERS_TARBALL=
 
-bench 0 --no-peers corpus lda knn umap hdbscan growth
+bench 0 --no-peers corpus lda knn umap hdbscan growth scaling
 expect_output '^corpus: newswire of 400 documents, .sgm to counts' \
   '^  limit: reading the files +1 ' 'split over 20 ranks and on one: the same bits$' \
   '^knn: 300 x 200 topic vectors, 14 neighbours, cosine' '^  limit: sgemm.* GFLOP/s' \
   '^umap: 500 points' 'metatopics .*trustworthiness 0\.9.*graph .*start .*epochs' \
   '^hdbscan: 500 points' 'metatopics .*[0-9]+ clusters; the spanning tree' \
-  '^  hdbscan  .*rows$' '^  all  '
+  '^  hdbscan  .*rows$' '^  all  ' '% of the multiply-adds beside it' "^  limit: the core's multiply-adds.*GFLOP/s$" \
+  '^scaling: 300 documents: [0-9]+ stored counts, [0-9]+ topic vectors' \
+  '^  lda +[0-9.]+ +[0-9.]+ \+ +[0-9.]+ .*s a stored count and topic x' '^  umap +[0-9]+ +[0-9]+$'
 expect_file "$tmp/out/table.txt" "$tmp/out/machine.txt"
 grep -q '^memory: .* GiB$' "$tmp/out/machine.txt" || fail "machine.txt does not tell the memory"
 grep -q '^compiler: .' "$tmp/out/machine.txt" || fail "machine.txt does not tell the compiler"
@@ -58,8 +60,26 @@ peers = [r for r in rows if r["kind"] == "peer"]
 assert len(peers) >= 4 and all(float(r["seconds"]) == 50.0 for r in peers), peers
 END
 
+# a program of ours that fails is said, and so is a limit that needs its answer
+mkdir -p "$tmp/build/bench"
+ln -s "$BUILD/metatopics" "$tmp/build/"
+ln -s "$BUILD"/bench/bench_* "$tmp/build/bench/"
+rm "$tmp/build/bench/bench_umap"
+printf '#!/bin/sh\necho "none today" >&2\nexit 1\n' >"$tmp/build/bench/bench_umap"
+chmod +x "$tmp/build/bench/bench_umap"
+bench 1 --no-peers --build "$tmp/build" umap hdbscan
+expect_output '^FAILED umap, 500 points.*exit status 1: none today$' \
+  '^FAILED umap, .*: reading a position for each update: ours has failed' '^hdbscan: 500 points'
+
+# without peers none are installed
+build=${BUILD#"$PWD"/}
+expect_status 0 make --no-print-directory bench BUILD="$build" PYTHON="echo python" \
+  BENCH_VENV="$tmp/venv" BENCH_OPTIONS="--no-peers --quick" BENCH=knn
+expect_output "^python tools/bench/bench --build $build --python $tmp/venv/bin/python --no-peers --quick knn$"
+[ ! -e "$tmp/venv" ] || fail "make bench installed the peers for --no-peers"
+
 bench 2 --no-peers sorting
-expect_output 'sorting: the stages are corpus, lda, knn, umap, hdbscan, end, growth'
+expect_output 'sorting: the stages are corpus, lda, knn, umap, hdbscan, end, growth, scaling'
 bench 2 --no-peers --runs 0
 expect_output '--runs 0: want more than 0'
 bench 2 --python /nowhere/python knn

@@ -5,9 +5,34 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "comm/comm.h"
+#include "deck/deck.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
+
+/* The parameters' defaults, then SECTION.NAME=VALUE of each of n words. The caller destroys
+ * them. MT_ERR_INPUT. */
+static inline mt_status mt_bench_parameters(int n, char **words, mt_parameters *out)
+{
+  mt_status status = MT_OK;
+  MT_TRY(mt_parameters_default(out));
+  for (int i = 0; i < n; i++) MT_TRY(mt_parameters_set(out, words[i]));
+done:
+  return status;
+}
+
+/* n rows of d columns, k neighbours of each, in three words. MT_ERR_INPUT. */
+static inline mt_status mt_bench_sizes(char **words, int64_t *n, int64_t *d, int64_t *k)
+{
+  *n = atoll(words[0]);
+  *d = atoll(words[1]);
+  *k = atoll(words[2]);
+  if (*n < 2 || *d < 1 || *k < 1 || *k >= *n)
+    return mt_fail(MT_ERR_INPUT, "no %s neighbours of %s rows of %s columns", words[2],
+                   words[0], words[1]);
+  return MT_OK;
+}
 
 /* Seconds on the clock and of the processor (this rank, all threads). */
 typedef struct mt_elapsed {

@@ -2,7 +2,6 @@
  *   bench_corpus PATH [SECTION.NAME=VALUE]... */
 #include "bench.h"
 #include "corpus/build.h"
-#include "deck/deck.h"
 
 static mt_status build(const mt_comm *comm, const mt_corpus_options *options)
 {
@@ -29,8 +28,7 @@ int main(int argc, char **argv)
   if (mt_comm_start(&argc, &argv, &world) != MT_OK) return 1;
   mt_log_setup(world.rank, world.size, MT_LOG_WARN);
   MT_REQUIRE(argc >= 2, MT_ERR_INPUT, "bench_corpus PATH [SECTION.NAME=VALUE]...");
-  MT_TRY(mt_parameters_default(&parameters));
-  for (int at = 2; at < argc; at++) MT_TRY(mt_parameters_set(&parameters, argv[at]));
+  MT_TRY(mt_bench_parameters(argc - 2, argv + 2, &parameters));
   mt_corpus_options options = parameters.corpus;
   options.path = argv[1];
   status = mt_agree(&world, build(&world, &options));

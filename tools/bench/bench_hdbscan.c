@@ -4,7 +4,6 @@
 #include "bench.h"
 #include "backend/backend.h"
 #include "base/memory.h"
-#include "deck/deck.h"
 #include "hdbscan/hdbscan.h"
 
 #include <stdlib.h>
@@ -52,8 +51,7 @@ int main(int argc, char **argv)
                getenv("VERBOSE") != NULL ? MT_LOG_DEBUG : MT_LOG_WARN);
   MT_REQUIRE(argc >= 4 && atoll(argv[2]) >= 2 && atoll(argv[3]) >= 1, MT_ERR_INPUT,
              "bench_hdbscan FOLDER POINTS COLUMNS [SECTION.NAME=VALUE]...");
-  MT_TRY(mt_parameters_default(&parameters));
-  for (int at = 4; at < argc; at++) MT_TRY(mt_parameters_set(&parameters, argv[at]));
+  MT_TRY(mt_bench_parameters(argc - 4, argv + 4, &parameters));
   MT_TRY(mt_backend_cpu(&be));
   status = mt_agree(&world, cluster(&world, be, &parameters.hdbscan, argv[1],
                                     atoll(argv[2]), atoll(argv[3])));

@@ -59,11 +59,8 @@ static mt_status read_job(int argc, char **argv, job *j)
   MT_REQUIRE(argc == 7, MT_ERR_INPUT,
              "bench_knn FOLDER ROWS COLUMNS NEIGHBOURS METRIC "
              "brute_force|nn_descent");
-  *j = (job){.folder = argv[1],
-             .n = atoll(argv[2]),
-             .d = atoll(argv[3]),
-             .k = atoll(argv[4]),
-             .approximate = strcmp(argv[6], "nn_descent") == 0};
+  *j = (job){.folder = argv[1], .approximate = strcmp(argv[6], "nn_descent") == 0};
+  MT_TRY(mt_bench_sizes(argv + 2, &j->n, &j->d, &j->k));
   for (int m = 0; m < 3; m++)
     if (strcmp(argv[5], mt_metric_name((mt_metric)m)) == 0) {
       j->metric = (mt_metric)m;
@@ -72,8 +69,6 @@ static mt_status read_job(int argc, char **argv, job *j)
   MT_REQUIRE(known, MT_ERR_INPUT, "%s is no metric", argv[5]);
   MT_REQUIRE(j->approximate || strcmp(argv[6], "brute_force") == 0, MT_ERR_INPUT,
              "%s: want brute_force or nn_descent", argv[6]);
-  MT_REQUIRE(j->n >= 2 && j->d >= 1 && j->k >= 1 && j->k < j->n, MT_ERR_INPUT,
-             "no %s neighbours of %s rows", argv[4], argv[2]);
 done:
   return status;
 }

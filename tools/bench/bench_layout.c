@@ -13,12 +13,11 @@ int main(int argc, char **argv)
   mt_status status = MT_OK;
   float *rows = NULL, *positions = NULL;
   double trust;
+  int64_t n, d, k;
   mt_log_setup(0, 1, MT_LOG_WARN);
   MT_REQUIRE(argc == 6, MT_ERR_INPUT,
              "bench_layout FOLDER POINTS COLUMNS NEIGHBOURS POSITIONS");
-  int64_t n = atoll(argv[2]), d = atoll(argv[3]), k = atoll(argv[4]);
-  MT_REQUIRE(n >= 2 && d >= 1 && k >= 1 && k < n, MT_ERR_INPUT,
-             "no %s neighbours of %s points", argv[4], argv[2]);
+  MT_TRY(mt_bench_sizes(argv + 2, &n, &d, &k));
   MT_NEW(rows, n * d);
   MT_NEW(positions, n * 2);
   MT_TRY(mt_bench_load(argv[1], "rows", (size_t)(n * d) * sizeof *rows, rows));

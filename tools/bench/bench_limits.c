@@ -1,7 +1,7 @@
 /* What this machine can do at most, with OMP_NUM_THREADS threads:
  *   bench_limits fma               float multiplications and additions, GFLOP/s
  *   bench_limits memory            reading memory in order, GB/s
- *   bench_limits gather BYTES      reading 8 bytes anywhere in an array, million a second
+ *   bench_limits gather BYTES      reading 8 bytes anywhere in an array, billion a second
  *   bench_limits sgemm N D TILE BLOCK   OpenBLAS: all rows times all rows (N x D), each thread
  *                                  TILE x BLOCK of the products at a time, seconds */
 #include "bench.h"
@@ -88,7 +88,7 @@ static mt_status gather_rate(int64_t bytes, double *rate_out)
       sum += words[(uint64_t)state * (uint64_t)n >> 32];
     }
   }
-  *rate_out = 1e-6 * READS * omp_get_max_threads() / (mt_seconds() - begin);
+  *rate_out = 1e-9 * READS * omp_get_max_threads() / (mt_seconds() - begin);
   MT_REQUIRE(sum != 0, MT_ERR_INTERNAL, "the sum is gone");
 done:
   free(words);
@@ -143,7 +143,7 @@ static mt_status measure(int argc, char **argv)
   else
     return mt_fail(MT_ERR_INPUT, "bench_limits fma | memory | gather BYTES | sgemm N D "
                                  "TILE BLOCK");
-  printf("{\"rate\": %.4f}\n", rate);
+  printf("{\"rate\": %.6f}\n", rate);
 done:
   return status;
 }

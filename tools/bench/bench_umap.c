@@ -7,7 +7,6 @@
 #include "backend/backend.h"
 #include "base/memory.h"
 #include "bench.h"
-#include "deck/deck.h"
 #include "umap/umap.h"
 
 #include <stdlib.h>
@@ -125,15 +124,9 @@ int main(int argc, char **argv)
                getenv("VERBOSE") != NULL ? MT_LOG_DEBUG : MT_LOG_WARN);
   MT_REQUIRE(argc >= 5, MT_ERR_INPUT,
              "bench_umap FOLDER POINTS COLUMNS NEIGHBOURS [SECTION.NAME=VALUE]...");
-  MT_TRY(mt_parameters_default(&parameters));
-  for (int at = 5; at < argc; at++) MT_TRY(mt_parameters_set(&parameters, argv[at]));
-  job j = {.folder = argv[1],
-           .n = atoll(argv[2]),
-           .d = atoll(argv[3]),
-           .k = atoll(argv[4]),
-           .options = &parameters.umap};
-  MT_REQUIRE(j.n >= 2 && j.d >= 1 && j.k >= 1 && j.k < j.n, MT_ERR_INPUT,
-             "no %s neighbours of %s points", argv[4], argv[2]);
+  MT_TRY(mt_bench_parameters(argc - 5, argv + 5, &parameters));
+  job j = {.folder = argv[1], .options = &parameters.umap};
+  MT_TRY(mt_bench_sizes(argv + 2, &j.n, &j.d, &j.k));
   MT_TRY(mt_backend_cpu(&be));
   status = run(be, &world, &j);
 done:

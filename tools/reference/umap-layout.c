@@ -2,9 +2,8 @@
  *   umap-layout FOLDER [knn.metric=cosine] [umap.init=pca] [umap.random_state=1] ...
  * FOLDER/shape holds "n k d"; neighbors (n, k) int64, distances (n, k) float32 and rows
  * (n, d) float32 lie beside it; positions (n, n_components) float32 are written. */
-#include "base/log.h"
+#include "../bench/bench.h"
 #include "base/memory.h"
-#include "deck/deck.h"
 #include "store/folder.h"
 #include "umap/umap.h"
 
@@ -103,8 +102,7 @@ int main(int argc, char **argv)
   if (mt_comm_start(&argc, &argv, &world) != MT_OK) return 1;
   mt_log_setup(world.rank, world.size, MT_LOG_INFO);
   MT_REQUIRE(argc >= 2, MT_ERR_INPUT, "umap-layout FOLDER [SECTION.NAME=VALUE]...");
-  MT_TRY(mt_parameters_default(&parameters));
-  for (int at = 2; at < argc; at++) MT_TRY(mt_parameters_set(&parameters, argv[at]));
+  MT_TRY(mt_bench_parameters(argc - 2, argv + 2, &parameters));
   MT_TRY(lay_out(&world, argv[1], &parameters));
 done:
   mt_parameters_destroy(&parameters);
