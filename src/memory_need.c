@@ -41,10 +41,10 @@ static int64_t matrix_bytes(const mt_sizes *s, const mt_lda_options *lda)
   return 4 * s->terms * (share(s->topics, s->ranks) + lda->n_components) + buffer;
 }
 
-/* The whole matrix, and what is kept of each row. */
+/* The whole matrix, as it is and rounded, and what is kept of each row. */
 static int64_t nn_descent_bytes(const mt_sizes *s, int64_t k)
 {
-  return s->topics * (4 * s->terms + 16 * k + 400 + 4 * s->threads);
+  return s->topics * (6 * s->terms + 16 * k + 400 + 4 * s->threads);
 }
 
 static int64_t knn_bytes(const mt_sizes *s, const mt_knn_options *knn)

@@ -388,62 +388,21 @@ static void look_through(const search *s, worker *w, const band *a, int64_t i,
 
 /* ---- blocks ------------------------------------------------------------------------------ */
 
-/* What is found on the way from a row to its integers. */
-typedef struct rounding {
-  double norm, square, largest; /* zoom |z|, |y|^2, the largest |y_t| */
-  double step, off, integers;   /* |y - r|^2, |r / step|^2 */
-} rounding;
-
-/* z becomes y. */
-MT_FOR_VECTORS static void centred(int64_t d, double zoom, const double *centre,
-                                   double *z, rounding *out)
+/* z becomes y; returns a little above zoom |z|. */
+MT_FOR_VECTORS static double centre(const search *s, double *z)
 {
   enum { LANES = MT_METRIC_LANES };
-  double norm[LANES] = {0.0}, square[LANES] = {0.0}, largest[LANES] = {0.0};
-  for (int64_t from = 0; from < d; from += LANES) {
-    int many = d - from < LANES ? (int)(d - from) : LANES;
+  double lane[LANES] = {0.0};
+  const double zoom = s->zoom, *centre = s->centre;
+  for (int64_t from = 0; from < s->d; from += LANES) {
+    int many = s->d - from < LANES ? (int)(s->d - from) : LANES;
     for (int l = 0; l < many; l++) {
-      double whole = z[from + l] * zoom, y = (z[from + l] - centre[from + l]) * zoom;
-      norm[l] += whole * whole;
-      square[l] += y * y;
-      largest[l] = fabs(y) > largest[l] ? fabs(y) : largest[l];
-      z[from + l] = y;
+      double zoomed = z[from + l] * zoom;
+      lane[l] += zoomed * zoomed;
+      z[from + l] = (z[from + l] - centre[from + l]) * zoom;
     }
   }
-  out->norm = sqrt(mt_metric_add_lanes(norm));
-  out->square = mt_metric_add_lanes(square);
-  out->largest = 0.0;
-  for (int l = 0; l < LANES; l++) out->largest = fmax(out->largest, largest[l]);
-}
-
-/* As fine as the integers' norm and range allow; none for what is next to 0. */
-static float step_of(int64_t d, const rounding *row)
-{
-  const double most = sqrt(0x1p31) - 1.0 - 0.5 * sqrt((double)d), range = INT16_MAX - 1;
-  double norm = sqrt(row->square);
-  if (norm < 0x1p-60) return 0.0f;
-  return (float)(fmax(norm / most, row->largest / range) * (1.0 + 0x1p-20));
-}
-
-MT_FOR_VECTORS static void round_values(int64_t d, const double *y, int32_t *integers,
-                                        rounding *row)
-{
-  enum { LANES = MT_METRIC_LANES };
-  const double whole = 0x1.8p52; /* has no digits below 1 */
-  double off[LANES] = {0.0}, square[LANES] = {0.0};
-  double inverse = row->step > 0.0 ? 1.0 / row->step : 0.0;
-  for (int64_t from = 0; from < d; from += LANES) {
-    int many = d - from < LANES ? (int)(d - from) : LANES;
-    for (int l = 0; l < many; l++) {
-      double value = (y[from + l] * inverse + whole) - whole;
-      double rest = y[from + l] - value * row->step;
-      off[l] += rest * rest;
-      square[l] += value * value;
-      integers[from + l] = (int32_t)value;
-    }
-  }
-  row->off = mt_metric_add_lanes(off);
-  row->integers = mt_metric_add_lanes(square);
+  return sqrt(mt_metric_add_lanes(lane)) * 1.001;
 }
 
 /* Row i: what the product and the tests need. */
@@ -451,17 +410,15 @@ static void round_row(const search *s, worker *w, band *rows, int64_t i)
 {
   const double least = (1.0 + sqrt((double)s->d)) * 0x1p-125; /* of denormals */
   row_facts *facts = rows->facts + i;
-  rounding row;
+  mt_rounded row;
   facts->scale = mt_metric_scale(s->metric, s->d, rows->raw + i * s->d);
   transform(s->metric, s->d, facts->scale, rows->raw + i * s->d, w->z);
-  centred(s->d, s->zoom, s->centre, w->z, &row);
-  rows->step[i] = step_of(s->d, &row);
-  row.step = (double)rows->step[i];
-  round_values(s->d, w->z, w->integers, &row);
-  facts->norm = row.norm * 1.001 + least;
-  facts->square = row.step * row.step * row.integers;
-  facts->reach = sqrt(facts->square) * 1.001;
-  facts->error = fmax(sqrt(row.off), 0x1p-14 * facts->reach) * (1.0 + 1e-6) + least;
+  facts->norm = centre(s, w->z) + least;
+  mt_product_round(s->d, w->z, w->integers, &row);
+  facts->square = row.square;
+  facts->reach = sqrt(row.square) * 1.001;
+  facts->error = fmax(row.error, 0x1p-14 * facts->reach) + least;
+  rows->step[i] = row.step;
   rows->error[i] = (float)(facts->error * (1.0 + 1e-6));
   rows->half[i] = (float)(0.5 * (facts->square * (1.0 - 16.0 * unit) -
                                  facts->error * facts->error * (1.0 + 16.0 * unit)));

@@ -1,7 +1,10 @@
 /* NN-Descent (knn/nn_descent.h): every rank holds the matrix and works on its own rows; what
- * it finds is gathered after each step. A row is left as soon as a part of its columns puts it
- * beyond the neighbours there are, which changes no result. */
+ * it finds is gathered after each step. A row is left as soon as its distance is known to be
+ * beyond the neighbours there are, which changes no result: mostly by the product of both rows
+ * rounded to 16-bit integers (cpu_product.h), since with r a transformed row as rounded and
+ * e >= |z - r|, |z_i - z_j| >= |r_i - r_j| - e_i - e_j; else by a part of its columns. */
 #include "backend/cpu_nn_descent.h"
+#include "backend/cpu_product.h"
 #include "base/memory.h"
 #include "base/progress.h"
 #include "base/stop.h"
@@ -14,11 +17,21 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
+typedef struct candidate {
+  double square; /* as the rounded rows have it */
+  uint32_t row;
+} candidate;
+
 typedef struct worker { /* a thread's own memory */
-  double *z;            /* (d) the row in hand, transformed */
+  double *z;            /* (d) row `of_z` transformed; or a - b of the split in hand */
+  int64_t of_z;         /* -1: none */
+  int64_t split[3];     /* tree, level and segment; or none */
+  int32_t *integers;    /* (2 pairs) */
   uint32_t *seen;       /* (n) stamp of the row that met this one last */
   uint32_t stamp;       /* even: a neighbour before; odd: a candidate */
-  int64_t compared;     /* pairs */
+  candidate *waiting;   /* (slots) for the row in hand */
+  int64_t n_waiting;
+  int64_t compared; /* pairs */
 } worker;
 
 typedef struct descent {
@@ -29,10 +42,14 @@ typedef struct descent {
   int64_t n, d, k, first, local;
   int n_threads;
   worker *workers;
-  float *matrix;   /* (n, d) */
-  double *scale;   /* (n) mt_metric_scale */
-  uint32_t *order; /* (trees, n) rows by place */
-  uint32_t *place; /* (trees, local) places of this rank's rows */
+  float *matrix; /* (n, d) */
+  double *scale; /* (n) mt_metric_scale */
+  const mt_product_kernel *kernel;
+  int64_t pairs;            /* of a rounded row */
+  mt_product_pair *rounded; /* (n, pairs) */
+  mt_rounded *facts;        /* (n) */
+  uint32_t *order;          /* (trees, n) rows by place */
+  uint32_t *place;          /* (trees, local) places of this rank's rows */
   int64_t
       *visit; /* (local) its rows, those of a leaf together: they share candidates */
   uint32_t *graph;    /* (n, width) entries */
@@ -72,25 +89,32 @@ MT_FOR_VECTORS static double square_of(mt_metric metric, int64_t d, const double
   }
 }
 
-INLINE double side_by(mt_metric metric, int64_t d, const float *x, double x_scale,
-                      const float *a, double a_scale, const float *b, double b_scale)
-{
-  double lane[MT_METRIC_LANES] = {0.0};
-  mt_nn_add_side(metric, d, x_scale, x, a_scale, a, b_scale, b, lane);
-  return mt_metric_add_lanes(lane);
-}
-
-MT_FOR_VECTORS static double side_of(mt_metric metric, int64_t d, const float *x,
-                                     double x_scale, const float *a, double a_scale,
-                                     const float *b, double b_scale)
+MT_FOR_VECTORS static void between(mt_metric metric, int64_t d, const float *a,
+                                   double a_scale, const float *b, double b_scale,
+                                   double *out)
 {
   switch (metric) {
   case MT_METRIC_COSINE:
-    return side_by(MT_METRIC_COSINE, d, x, x_scale, a, a_scale, b, b_scale);
+    mt_nn_between(MT_METRIC_COSINE, d, a_scale, a, b_scale, b, out);
+    return;
   case MT_METRIC_HELLINGER:
-    return side_by(MT_METRIC_HELLINGER, d, x, x_scale, a, a_scale, b, b_scale);
+    mt_nn_between(MT_METRIC_HELLINGER, d, a_scale, a, b_scale, b, out);
+    return;
   default:
-    return side_by(MT_METRIC_EUCLIDEAN, d, x, x_scale, a, a_scale, b, b_scale);
+    mt_nn_between(MT_METRIC_EUCLIDEAN, d, a_scale, a, b_scale, b, out);
+  }
+}
+
+MT_FOR_VECTORS static double side_of(mt_metric metric, int64_t d, const float *x,
+                                     double scale, const double *between)
+{
+  switch (metric) {
+  case MT_METRIC_COSINE:
+    return mt_nn_side(MT_METRIC_COSINE, d, scale, x, between);
+  case MT_METRIC_HELLINGER:
+    return mt_nn_side(MT_METRIC_HELLINGER, d, scale, x, between);
+  default:
+    return mt_nn_side(MT_METRIC_EUCLIDEAN, d, scale, x, between);
   }
 }
 
@@ -107,13 +131,18 @@ static list list_of(const descent *s, int64_t i)
   return (list){row, width, s->distance + i * width, s->graph + row * width};
 }
 
+static void transform(const descent *s, worker *w, int64_t row)
+{
+  if (w->of_z == row) return;
+  const float *x = s->matrix + row * s->d;
+  for (int64_t t = 0; t < s->d; t++)
+    w->z[t] = mt_metric_coordinate(s->metric, s->scale[row], x[t]);
+  w->of_z = row;
+}
+
 /* Takes a row in hand: its neighbours, and it itself, are no candidates. */
 static void take_up(const descent *s, worker *w, const list *l)
 {
-  const float *x = s->matrix + l->row * s->d;
-  double scale = s->scale[l->row];
-  for (int64_t t = 0; t < s->d; t++)
-    w->z[t] = mt_metric_coordinate(s->metric, scale, x[t]);
   w->stamp += 2;
   if (w->stamp == 0) {
     memset(w->seen, 0, (size_t)s->n * sizeof *w->seen);
@@ -126,22 +155,75 @@ static void take_up(const descent *s, worker *w, const list *l)
   }
 }
 
-/* Compares the row in hand with another, once, and keeps that one if it is near enough. */
+/* The square between two rows as rounded. */
+static double rounded_square(const descent *s, int64_t row, int64_t other)
+{
+  const mt_rounded *a = s->facts + row, *b = s->facts + other;
+  int32_t product = s->kernel->of_two(s->pairs, s->rounded + row * s->pairs,
+                                      s->rounded + other * s->pairs);
+  return a->square + b->square - 2.0 * (double)a->step * (double)b->step * product;
+}
+
+/* Does it tell that the other row is beyond all that the list has? Not of zero rows. */
+static bool is_beyond(const descent *s, const list *l, int64_t other, double square)
+{
+  const mt_rounded *a = s->facts + l->row, *b = s->facts + other;
+  double most = mt_metric_most_square(s->metric, l->distances[l->width - 1]);
+  double gap = sqrt(most) + a->error + b->error;
+  if (s->scale[l->row] == 0.0 || s->scale[other] == 0.0) return false;
+  return square - 1e-12 * (a->square + b->square) > gap * gap * (1.0 + 1e-12);
+}
+
+/* Compares a list's row with one that it does not have, and keeps that if it is near enough. */
 static void compare(const descent *s, worker *w, const list *l, uint32_t other)
 {
-  if (w->seen[other] - w->stamp <= 1) return;
-  w->seen[other] = w->stamp + 1;
-  w->compared++;
   double scale = s->scale[l->row], other_scale = s->scale[other], square = 0.0;
-  double worst = l->distances[l->width - 1];
   if (scale != 0.0 && other_scale != 0.0) {
-    double most = mt_metric_most_square(s->metric, worst);
+    double most = mt_metric_most_square(s->metric, l->distances[l->width - 1]);
+    transform(s, w, l->row);
     square =
         square_of(s->metric, s->d, w->z, other_scale, s->matrix + other * s->d, most);
     if (square == INFINITY) return;
   }
   mt_nn_keep(l->width, mt_metric_distance(s->metric, scale, other_scale, square), other,
              l->distances, l->entries);
+}
+
+/* The row in hand is to be compared with another, once. */
+static void meet(worker *w, uint32_t other)
+{
+  if (w->seen[other] - w->stamp <= 1) return;
+  w->seen[other] = w->stamp + 1;
+  w->waiting[w->n_waiting++].row = other;
+}
+
+static int by_square(const void *a, const void *b)
+{
+  const candidate *p = a, *q = b;
+  return (p->square > q->square) - (p->square < q->square);
+}
+
+/* Compares the row in hand with those that wait: the nearest first, so that they put most of the
+ * others beyond the list. */
+static void compare_waiting(const descent *s, worker *w, const list *l)
+{
+  candidate *all = w->waiting;
+  int64_t count = 0;
+  for (int64_t c = 0; c < w->n_waiting; c++) {
+    uint32_t other = all[c].row;
+    if (c + 1 < w->n_waiting) {
+      const mt_product_pair *next = s->rounded + all[c + 1].row * s->pairs;
+      for (int64_t p = 0; p < s->pairs; p += MT_PRODUCT_GROUP)
+        __builtin_prefetch(next + p);
+    }
+    double square = rounded_square(s, l->row, other);
+    if (!is_beyond(s, l, other, square)) all[count++] = (candidate){square, other};
+  }
+  qsort(all, (size_t)count, sizeof *all, by_square);
+  for (int64_t c = 0; c < count; c++)
+    if (!is_beyond(s, l, all[c].row, all[c].square)) compare(s, w, l, all[c].row);
+  w->compared += w->n_waiting;
+  w->n_waiting = 0;
 }
 
 /* How many neighbours the row has now that it had not when it was taken up. */
@@ -168,19 +250,26 @@ static int by_side(const void *a, const void *b)
   return (p->place > q->place) - (p->place < q->place);
 }
 
-/* Of place p of a tree. */
-static uint32_t side_at(const descent *s, int64_t tree, int64_t level, int64_t p)
+/* Of place p of a tree. Places that follow each other mostly share their split. */
+static uint32_t side_at(const descent *s, worker *w, int64_t tree, int64_t level,
+                        int64_t p)
 {
   const uint32_t *order = s->order + tree * s->n;
   int64_t segment = mt_nn_segment_of(s->n, level, p), a, b, x = order[p];
   int64_t first = mt_nn_segment_first(s->n, level, segment);
   int64_t end = mt_nn_segment_first(s->n, level, segment + 1);
-  mt_nn_pivots(tree, level, segment, end - first, &a, &b);
-  a = order[first + a];
-  b = order[first + b];
-  return mt_nn_side_key(side_of(s->metric, s->d, s->matrix + x * s->d, s->scale[x],
-                                s->matrix + a * s->d, s->scale[a], s->matrix + b * s->d,
-                                s->scale[b]));
+  if (w->split[0] != tree || w->split[1] != level || w->split[2] != segment) {
+    mt_nn_pivots(tree, level, segment, end - first, &a, &b);
+    a = order[first + a];
+    b = order[first + b];
+    between(s->metric, s->d, s->matrix + a * s->d, s->scale[a], s->matrix + b * s->d,
+            s->scale[b], w->z);
+    w->split[0] = tree;
+    w->split[1] = level;
+    w->split[2] = segment;
+  }
+  return mt_nn_side_key(
+      side_of(s->metric, s->d, s->matrix + x * s->d, s->scale[x], w->z));
 }
 
 /* Splits every segment of a level. Every rank computes its part of the sides. */
@@ -191,7 +280,7 @@ static mt_status split(descent *s, int64_t level, uint32_t *sides, placed *place
   int64_t end = first + mt_part_count(all, s->comm->size, s->comm->rank);
 #pragma omp parallel for num_threads(s->n_threads) schedule(dynamic, 64)
   for (int64_t p = first; p < end; p++)
-    sides[p] = side_at(s, p / s->n, level, p % s->n);
+    sides[p] = side_at(s, s->workers + omp_get_thread_num(), p / s->n, level, p % s->n);
   mt_status status = mt_allgather_rows(s->comm, all, sizeof *sides, sides);
   if (status != MT_OK) return status;
   for (int64_t p = 0; p < all; p++)
@@ -283,22 +372,29 @@ static mt_status link_rows(descent *s, int64_t round)
 
 /* ---- rounds -------------------------------------------------------------------------------- */
 
-/* The row in hand with the links of its links. */
+/* The row in hand with the links of its links, as mt_nn_link_at has them. */
 static void search_links(const descent *s, worker *w, const list *l)
 {
-  for (int64_t slot = 0; slot < mt_nn_link_slots(&s->plan); slot++) {
-    uint32_t other = mt_nn_link_at(&s->plan, s->links, l->row, slot);
-    if (other != MT_NN_NONE) compare(s, w, l, other);
+  int64_t links = s->plan.links, both = 2 * links;
+  const uint32_t *own = s->links + l->row * both;
+  for (int64_t via = 0; via < both; via++) {
+    if (own[via] == MT_NN_NONE) continue;
+    const uint32_t *theirs = s->links + own[via] * both;
+    for (int64_t m = 0; m < (via < links ? both : links); m++)
+      if (theirs[m] != MT_NN_NONE) meet(w, theirs[m]);
   }
 }
 
 /* With the rows in its leaves. */
 static void search_leaves(const descent *s, worker *w, const list *l)
 {
-  const uint32_t *places = s->place + l->row - s->first;
-  for (int64_t slot = 0; slot < mt_nn_leaf_slots(&s->plan); slot++) {
-    uint32_t other = mt_nn_leaf_at(&s->plan, s->order, places, s->local, slot);
-    if (other != MT_NN_NONE) compare(s, w, l, other);
+  int64_t n = s->n, levels = s->plan.levels;
+  for (int64_t tree = 0; tree < s->plan.trees; tree++) {
+    uint32_t place = s->place[tree * s->local + l->row - s->first];
+    int64_t leaf = mt_nn_segment_of(n, levels, place);
+    int64_t end = mt_nn_segment_first(n, levels, leaf + 1);
+    for (int64_t p = mt_nn_segment_first(n, levels, leaf); p < end; p++)
+      meet(w, s->order[tree * n + p]);
   }
 }
 
@@ -316,6 +412,7 @@ static mt_status search_all(descent *s,
     const list l = list_of(s, s->visit[v]);
     take_up(s, w, &l);
     search(s, w, &l);
+    compare_waiting(s, w, &l);
     changes += count_changes(w, &l);
   }
   mt_status status = mt_sum_i64(s->comm, 1, &changes);
@@ -344,41 +441,73 @@ done:
 
 /* ---- recall --------------------------------------------------------------------------------- */
 
-/* How many of row i's k neighbours are as near as its exact k-th. Comparing the list that
- * there is with all rows makes it exact. */
-static int64_t count_hits(const descent *s, worker *w, int64_t i, double *distances,
-                          uint32_t *entries)
+enum { TOGETHER = 16 }; /* rows whose recall is measured while another row is at hand */
+
+/* The sampled rows [from, to) that this rank has, and their neighbours so far. */
+static int64_t take_samples(const descent *s, int64_t from, int64_t to, list *lists_out)
 {
-  const list found = list_of(s, i);
-  const list exact = {found.row, s->k, distances, entries};
+  int64_t count = 0, all = mt_nn_sample_size(s->n);
+  for (int64_t j = from; j < to; j++) {
+    int64_t i = mt_nn_sampled_row(s->n, all, j) - s->first;
+    if (i < 0 || i >= s->local) continue;
+    const list found = list_of(s, i);
+    list *exact = lists_out + count++;
+    exact->row = found.row;
+    memcpy(exact->distances, found.distances, (size_t)s->k * sizeof *found.distances);
+    memcpy(exact->entries, found.entries, (size_t)s->k * sizeof *found.entries);
+  }
+  return count;
+}
+
+static bool has(const list *l, uint32_t other)
+{
+  for (int64_t m = 0; m < l->width; m++)
+    if (mt_nn_row(l->entries[m]) == other) return true;
+  return l->row == other;
+}
+
+/* How many of their k neighbours are as near as their exact k-th. Comparing the lists that
+ * there are with all rows makes them exact. */
+static int64_t count_hits(const descent *s, worker *w, int64_t count, const list *lists)
+{
   int64_t hits = 0;
-  memcpy(distances, found.distances, (size_t)s->k * sizeof *distances);
-  memcpy(entries, found.entries, (size_t)s->k * sizeof *entries);
-  take_up(s, w, &exact);
-  for (int64_t other = 0; other < s->n; other++) compare(s, w, &exact, (uint32_t)other);
-  while (hits < s->k && found.distances[hits] <= distances[s->k - 1]) hits++;
+  for (uint32_t other = 0; other < s->n; other++)
+    for (int64_t j = 0; j < count; j++) {
+      double square = rounded_square(s, lists[j].row, other);
+      if (!is_beyond(s, lists + j, other, square) && !has(lists + j, other))
+        compare(s, w, lists + j, other);
+    }
+  for (int64_t j = 0; j < count; j++) {
+    const list found = list_of(s, lists[j].row - s->first);
+    double exact = lists[j].distances[s->k - 1];
+    for (int64_t m = 0; m < s->k && found.distances[m] <= exact; m++) hits++;
+  }
   return hits;
 }
 
 static mt_status measure_recall(descent *s, mt_knn_quality *quality)
 {
   mt_status status = MT_OK;
-  int64_t count = mt_nn_sample_size(s->n), hits = 0;
+  int64_t count = mt_nn_sample_size(s->n), hits = 0, room = s->n_threads * TOGETHER;
   double *distances = NULL;
   uint32_t *entries = NULL;
-  status = mt_memory_new(s->n_threads * s->k, sizeof *distances, "distances",
-                         (void **)&distances);
+  list *lists = NULL;
+  status =
+      mt_memory_new(room * s->k, sizeof *distances, "distances", (void **)&distances);
   if (status == MT_OK)
-    status = mt_memory_new(s->n_threads * s->k, sizeof *entries, "entries",
-                           (void **)&entries);
+    status = mt_memory_new(room * s->k, sizeof *entries, "entries", (void **)&entries);
+  if (status == MT_OK)
+    status = mt_memory_new(room, sizeof *lists, "lists", (void **)&lists);
   MT_TRY(mt_agree(s->comm, status));
+  for (int64_t i = 0; i < room; i++)
+    lists[i] = (list){0, s->k, distances + i * s->k, entries + i * s->k};
 #pragma omp parallel for num_threads(s->n_threads) schedule(dynamic) reduction(+ : hits)
-  for (int64_t j = 0; j < count; j++) {
-    int64_t i = mt_nn_sampled_row(s->n, count, j) - s->first;
-    int64_t thread = omp_get_thread_num();
-    if (i < 0 || i >= s->local) continue;
-    hits += count_hits(s, s->workers + thread, i, distances + thread * s->k,
-                       entries + thread * s->k);
+  for (int64_t j = 0; j < count; j += TOGETHER) {
+    int64_t thread = omp_get_thread_num(),
+            to = j + TOGETHER < count ? j + TOGETHER : count;
+    list *mine = lists + thread * TOGETHER;
+    int64_t many = take_samples(s, j, to, mine);
+    hits += count_hits(s, s->workers + thread, many, mine);
   }
   MT_TRY(mt_sum_i64(s->comm, 1, &hits));
   quality->sampled = count;
@@ -386,10 +515,25 @@ static mt_status measure_recall(descent *s, mt_knn_quality *quality)
 done:
   free(distances);
   free(entries);
+  free(lists);
   return status;
 }
 
 /* ---- the matrix ------------------------------------------------------------------------------ */
+
+static void round_matrix(descent *s)
+{
+#pragma omp parallel for num_threads(s->n_threads) schedule(static)
+  for (int64_t i = 0; i < s->n; i++) {
+    worker *w = s->workers + omp_get_thread_num();
+    mt_product_pair *out = s->rounded + i * s->pairs;
+    transform(s, w, i);
+    mt_product_round(s->d, w->z, w->integers, s->facts + i);
+    for (int64_t p = 0; p < s->pairs; p++)
+      out[p] = (uint32_t)(uint16_t)w->integers[2 * p] | (uint32_t)w->integers[2 * p + 1]
+                                                            << 16;
+  }
+}
 
 /* Reads this rank's rows, checks them, and gathers all. */
 static mt_status gather_matrix(descent *s)
@@ -411,6 +555,7 @@ static mt_status gather_matrix(descent *s)
     s->scale[s->first + i] = mt_metric_scale(s->metric, s->d, own + i * s->d);
   MT_TRY(mt_allgather_rows(s->comm, s->n, sizeof *s->scale, s->scale));
   MT_TRY(mt_allgather_rows(s->comm, s->n, (size_t)s->d * sizeof *s->matrix, s->matrix));
+  round_matrix(s);
 done:
   return status;
 }
@@ -423,12 +568,12 @@ static mt_status require_memory(const mt_comm *comm, const mt_rows *rows)
   mt_comm node;
   mt_status status = mt_comm_node(comm, &node);
   if (status != MT_OK) return status;
-  double bytes = (double)rows->n * (double)rows->d * sizeof(float);
+  double bytes = (double)rows->n * (double)rows->d * 6.0;
   double needed = bytes * node.size, there = (double)mt_memory_available();
   if (needed > there && node.rank == 0)
     status =
         mt_fail(MT_ERR_MEMORY,
-                "nn_descent needs the whole matrix (%lld x %lld x 4 bytes = %.1f GB) "
+                "nn_descent needs the whole matrix (%lld x %lld x 6 bytes = %.1f GB) "
                 "in the memory of each rank: %.1f GB for the %d on this node, where "
                 "%.1f GB are free; use fewer ranks with more threads, or "
                 "knn.build_algo=\"brute_force\"",
@@ -442,13 +587,19 @@ static mt_status new_memory(descent *s)
 {
   mt_status status = MT_OK;
   const mt_nn_plan *plan = &s->plan;
+  int64_t leaves = mt_nn_leaf_slots(plan), links = mt_nn_link_slots(plan);
   MT_NEW(s->workers, s->n_threads);
   for (int t = 0; t < s->n_threads; t++) {
     MT_NEW(s->workers[t].z, s->d);
+    MT_NEW(s->workers[t].integers, 2 * s->pairs);
+    s->workers[t].of_z = s->workers[t].split[0] = -1;
     MT_NEW(s->workers[t].seen, s->n);
+    MT_NEW(s->workers[t].waiting, leaves > links ? leaves : links);
   }
   MT_NEW(s->matrix, s->n * s->d);
   MT_NEW(s->scale, s->n);
+  MT_NEW(s->rounded, s->n * s->pairs);
+  MT_NEW(s->facts, s->n);
   MT_NEW(s->order, plan->trees * s->n);
   MT_NEW(s->place, plan->trees * s->local);
   MT_NEW(s->visit, s->local);
@@ -464,11 +615,15 @@ static void free_memory(descent *s)
 {
   for (int t = 0; s->workers != NULL && t < s->n_threads; t++) {
     free(s->workers[t].z);
+    free(s->workers[t].integers);
+    free(s->workers[t].waiting);
     free(s->workers[t].seen);
   }
   free(s->workers);
   free(s->matrix);
   free(s->scale);
+  free(s->rounded);
+  free(s->facts);
   free(s->order);
   free(s->place);
   free(s->visit);
@@ -505,6 +660,8 @@ mt_status mt_cpu_knn_planned(const mt_comm *comm, mt_metric metric, int64_t k,
       .first = mt_part_first(rows->n, comm->size, comm->rank),
       .local = mt_part_count(rows->n, comm->size, comm->rank),
       .n_threads = omp_get_max_threads(),
+      .kernel = mt_product_kernel_find(NULL),
+      .pairs = MT_PRODUCT_GROUP * mt_product_groups(mt_product_pairs(rows->d)),
   };
   *quality_out = (mt_knn_quality){.recall = 0.0};
   MT_TRY(require_memory(comm, rows));
@@ -512,6 +669,7 @@ mt_status mt_cpu_knn_planned(const mt_comm *comm, mt_metric metric, int64_t k,
   MT_TRY(gather_matrix(&s));
   mt_progress_begin(comm->rank, "knn", plan->rounds);
   MT_TRY(grow_trees(&s));
+  for (int t = 0; t < s.n_threads; t++) s.workers[t].of_z = -1; /* z was of splits */
   MT_TRY(descend(&s, &quality_out->rounds));
   quality_out->compared = compared(&s);
   MT_TRY(mt_sum_i64(comm, 1, &quality_out->compared));

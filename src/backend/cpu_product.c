@@ -1,5 +1,7 @@
 #include "backend/cpu_product.h"
+#include "base/vectors.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -55,4 +57,65 @@ void mt_product_multiply(const mt_product_kernel *kernel, int64_t pairs,
             sums_out + g * GROUP * width + h * GROUP);
     }
   }
+}
+
+/* ---- rounding ------------------------------------------------------------------------------ */
+
+enum { LANES = 8 };
+
+static double sum_of(const double *lane)
+{
+  double sum = 0.0;
+  for (int l = 0; l < LANES; l++) sum += lane[l];
+  return sum;
+}
+
+/* The least step for which no integer is beyond its range, nor their norm. */
+MT_FOR_VECTORS static double least_step(int64_t d, const double *y, double *norm_out)
+{
+  const double most = sqrt(0x1p31) - 1.0 - 0.5 * sqrt((double)d), range = INT16_MAX - 1;
+  double square[LANES] = {0.0}, largest[LANES] = {0.0};
+  for (int64_t from = 0; from < d; from += LANES) {
+    int many = d - from < LANES ? (int)(d - from) : LANES;
+    for (int l = 0; l < many; l++) {
+      double size = fabs(y[from + l]);
+      square[l] += size * size;
+      largest[l] = size > largest[l] ? size : largest[l];
+    }
+  }
+  for (int l = 1; l < LANES; l++) largest[0] = fmax(largest[0], largest[l]);
+  *norm_out = sqrt(sum_of(square));
+  return fmax(*norm_out / most, largest[0] / range) * (1.0 + 0x1p-20);
+}
+
+/* square_out, off_out: of the integers, and of what is lost in rounding. */
+MT_FOR_VECTORS static void round_values(int64_t d, const double *y, double step,
+                                        int32_t *integers, double *square_out,
+                                        double *off_out)
+{
+  const double whole = 0x1.8p52; /* has no digits below 1 */
+  double off[LANES] = {0.0}, square[LANES] = {0.0};
+  double inverse = step > 0.0 ? 1.0 / step : 0.0;
+  for (int64_t from = 0; from < d; from += LANES) {
+    int many = d - from < LANES ? (int)(d - from) : LANES;
+    for (int l = 0; l < many; l++) {
+      double value = (y[from + l] * inverse + whole) - whole;
+      double rest = y[from + l] - value * step;
+      off[l] += rest * rest;
+      square[l] += value * value;
+      integers[from + l] = (int32_t)value;
+    }
+  }
+  *square_out = sum_of(square);
+  *off_out = sum_of(off);
+}
+
+void mt_product_round(int64_t d, const double *y, int32_t *integers_out,
+                      mt_rounded *out)
+{
+  double norm, square, off, step = least_step(d, y, &norm);
+  out->step = step < 0x1p-100 ? 0.0f : (float)step;
+  round_values(d, y, (double)out->step, integers_out, &square, &off);
+  out->square = (double)out->step * (double)out->step * square;
+  out->error = sqrt(off) * (1.0 + 1e-6) + 0x1p-48 * norm; /* as off was rounded, too */
 }

@@ -29,6 +29,10 @@ typedef struct mt_product_kernel {
               int64_t apart, int64_t width, int32_t *sums);
   void (*add_one)(int64_t pairs, const mt_product_pair *a, const mt_product_pair *b,
                   int64_t apart, int64_t width, int32_t *sums);
+
+  /* The product of two rows that lie pair after pair; pairs a multiple of
+   * MT_PRODUCT_GROUP. */
+  int32_t (*of_two)(int64_t pairs, const mt_product_pair *a, const mt_product_pair *b);
 } mt_product_kernel;
 
 extern const mt_product_kernel mt_product_kernel_vnni, mt_product_kernel_avx2,
@@ -52,5 +56,20 @@ int64_t mt_product_place(int64_t pairs, int64_t row);
 void mt_product_multiply(const mt_product_kernel *kernel, int64_t pairs,
                          int64_t a_groups, const mt_product_pair *a, int64_t b_groups,
                          const mt_product_pair *b, int64_t width, int32_t *sums_out);
+
+/* What a row y and its integers have to do with each other. */
+typedef struct mt_rounded {
+  float step;    /* r = step x integers stands for y */
+  double square; /* |r|^2 */
+  double error;  /* a little above |y - r| */
+} mt_rounded;
+
+/**
+ * Rounds a row, as finely as norms and range of the integers allow.
+ * y              (d) finite, its square too
+ * integers_out   (d); all 0, and step 0, if y is next to 0
+ */
+void mt_product_round(int64_t d, const double *y, int32_t *integers_out,
+                      mt_rounded *out);
 
 #endif

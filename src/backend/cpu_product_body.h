@@ -85,6 +85,22 @@ static void add_one(int64_t pairs, const mt_product_pair *a, const mt_product_pa
     add_rows(ONE, pairs, a + i, b, apart, width, sums + i * width);
 }
 
+static int32_t of_two(int64_t pairs, const mt_product_pair *a, const mt_product_pair *b)
+{
+  enum { CHAINS = 4 };
+  lanes sum[CHAINS] = {{0}};
+  uint32_t all = 0;
+  int64_t p = 0;
+  for (; p + CHAINS * LANES <= pairs; p += CHAINS * LANES)
+#pragma GCC unroll 4
+    for (int c = 0; c < CHAINS; c++)
+      sum[c] = add_pairs(sum[c], load(a + p + c * LANES), load(b + p + c * LANES));
+  for (; p < pairs; p += LANES) sum[0] = add_pairs(sum[0], load(a + p), load(b + p));
+  sum[0] += sum[1] + sum[2] + sum[3];
+  for (int l = 0; l < LANES; l++) all += sum[0][l];
+  return (int32_t)all;
+}
+
 static bool usable(void)
 {
   return USABLE;
@@ -94,4 +110,5 @@ const mt_product_kernel KERNEL = {.name = KERNEL_NAME,
                                   .usable = usable,
                                   .groups = GROUPS,
                                   .add = add,
-                                  .add_one = add_one};
+                                  .add_one = add_one,
+                                  .of_two = of_two};

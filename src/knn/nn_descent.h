@@ -76,17 +76,28 @@ MT_BOTH void mt_nn_pivots(int64_t tree, int64_t level, int64_t s, int64_t count,
   if (*b_out >= *a_out) ++*b_out;
 }
 
-/* Adds to the lanes, over d columns, what tells how much nearer a row is to a than to b:
- * x.(a - b), transformed. Pieces as in mt_metric_add_squares. */
-MT_METRIC_INLINE void mt_nn_add_side(mt_metric metric, int64_t d, double x_scale,
-                                     const float *x, double a_scale, const float *a,
-                                     double b_scale, const float *b, double *lane)
+/* What a split measures rows by, of both its rows: a - b, transformed. */
+MT_METRIC_INLINE void mt_nn_between(mt_metric metric, int64_t d, double a_scale,
+                                    const float *a, double b_scale, const float *b,
+                                    double *between_out)
 {
-  for (int64_t t = 0; t < d; t += MT_METRIC_LANES)
-    for (int l = 0; l < MT_METRIC_LANES && t + l < d; l++)
-      lane[l] += mt_metric_coordinate(metric, x_scale, x[t + l]) *
-                 (mt_metric_coordinate(metric, a_scale, a[t + l]) -
-                  mt_metric_coordinate(metric, b_scale, b[t + l]));
+  for (int64_t t = 0; t < d; t++)
+    between_out[t] = mt_metric_coordinate(metric, a_scale, a[t]) -
+                     mt_metric_coordinate(metric, b_scale, b[t]);
+}
+
+/* How much nearer a row is to a than to b: x.(a - b), transformed. */
+MT_METRIC_INLINE double mt_nn_side(mt_metric metric, int64_t d, double x_scale,
+                                   const float *x, const double *between)
+{
+  double lane[MT_METRIC_LANES] = {0.0};
+  int64_t whole = d - d % MT_METRIC_LANES;
+  for (int64_t t = 0; t < whole; t += MT_METRIC_LANES)
+    for (int l = 0; l < MT_METRIC_LANES; l++)
+      lane[l] += mt_metric_coordinate(metric, x_scale, x[t + l]) * between[t + l];
+  for (int64_t t = whole; t < d; t++)
+    lane[t - whole] += mt_metric_coordinate(metric, x_scale, x[t]) * between[t];
+  return mt_metric_add_lanes(lane);
 }
 
 /* Sides in the order of these numbers, which a row's side is sorted by: as a float. */
