@@ -53,7 +53,7 @@ backend_SRC = src/backend/open.c src/backend/cpu.c src/backend/cpu_knn.c src/bac
 	src/backend/cpu_kdtree.c src/backend/cpu_spanning_tree.c
 
 report_SRC = src/report/json_file.c src/report/record.c src/report/meter.c src/report/gpu_watch.c src/report/job.c \
-	src/report/costs.c src/report/history.c src/report/history_plot.c src/report/versions.c src/report/labels.c src/report/text.c \
+	src/report/costs.c src/report/history.c src/report/history_plot.c src/report/versions.c src/report/labels.c src/report/topic_sums.c src/report/text.c \
 	src/report/place.c src/report/map.c src/report/glyphs.c src/report/process.c \
 	src/report/draw.c src/report/tables.c src/report/summary.c src/report/findings.c src/report/stage.c src/report/show.c
 
@@ -80,6 +80,7 @@ TESTS += test_faults
 TESTS += test_record
 TESTS += test_history
 TESTS += test_gpu_watch
+TESTS += test_topic_sums
 TESTS += test_map_stage
 TESTS += test_deck
 TESTS += test_umap

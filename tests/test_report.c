@@ -120,7 +120,8 @@ static void test_scores_against_loops(void **state)
   mt_meta_topic *meta = NULL;
   make_findings(N, V, M, 6, NULL, &f, &matrix);
   mt_rows rows = mt_rows_memory(N, V, matrix);
-  assert_int_equal(mt_meta_topics_make(&f, &rows, &options, &meta), MT_OK);
+  assert_int_equal(mt_meta_topics_make(&mt_test_world, &f, &rows, &options, &meta),
+                   MT_OK);
   double all = 0.0;
   for (int64_t i = 0; i < N * V; i++) all += matrix[i];
   for (int64_t m = 0; m < M; m++) {
@@ -178,7 +179,8 @@ static void test_ties_and_kinds(void **state)
   mt_meta_topic *meta = NULL;
   hand_made(&f, &matrix);
   mt_rows rows = mt_rows_memory(4, 5, matrix);
-  assert_int_equal(mt_meta_topics_make(&f, &rows, &options, &meta), MT_OK);
+  assert_int_equal(mt_meta_topics_make(&mt_test_world, &f, &rows, &options, &meta),
+                   MT_OK);
   /* all four terms are listed by both; 0 and 1 have equal means, so have 2 and 3: term order */
   assert_string_equal(meta[0].label, "term00, term01, term02");
   /* 3 and 4 have equal means; 2 less; 0 and 1 are listed by one each */
@@ -192,7 +194,8 @@ static void test_ties_and_kinds(void **state)
   assert_int_equal(meta[1].per_period[1], 2);
   mt_meta_topics_destroy(2, meta);
   f.period[0] = 2;
-  assert_int_equal(mt_meta_topics_make(&f, &rows, &options, &meta), MT_OK);
+  assert_int_equal(mt_meta_topics_make(&mt_test_world, &f, &rows, &options, &meta),
+                   MT_OK);
   assert_int_equal(meta[0].kind, MT_META_PERSISTENT);
   mt_meta_topics_destroy(2, meta);
   mt_findings_destroy(&f);
@@ -214,13 +217,15 @@ static void test_equal_labels(void **state)
     memcpy(f.top_terms + TOP * i, top, sizeof top);
   }
   mt_rows rows = mt_rows_memory(4, 5, matrix);
-  assert_int_equal(mt_meta_topics_make(&f, &rows, &options, &meta), MT_OK);
+  assert_int_equal(mt_meta_topics_make(&mt_test_world, &f, &rows, &options, &meta),
+                   MT_OK);
   assert_string_equal(meta[0].label, "term00, term01, term02, term03");
   assert_string_equal(meta[1].label, "term00, term01, term02, term04");
   mt_meta_topics_destroy(2, meta);
   memcpy(matrix + 10, matrix, 10 * sizeof *matrix); /* now nothing tells them apart */
   memcpy(f.top_terms + 2 * TOP, f.top_terms, 2 * TOP * sizeof *f.top_terms);
-  assert_int_equal(mt_meta_topics_make(&f, &rows, &options, &meta), MT_OK);
+  assert_int_equal(mt_meta_topics_make(&mt_test_world, &f, &rows, &options, &meta),
+                   MT_OK);
   assert_string_equal(meta[0].label, "term00, term01, term02, term03, term04 (0)");
   assert_string_equal(meta[1].label, "term00, term01, term02, term03, term04 (1)");
   mt_meta_topics_destroy(2, meta);
@@ -423,7 +428,7 @@ static void write_all(int64_t n, int64_t m, int64_t noise, int64_t n_terms,
   f.n_axes = n_axes;
   mt_rows rows = mt_rows_memory(n, n_terms, matrix);
   json_t *parameters = json_object();
-  assert_int_equal(mt_meta_topics_make(&f, &rows, map, &meta), MT_OK);
+  assert_int_equal(mt_meta_topics_make(&mt_test_world, &f, &rows, map, &meta), MT_OK);
   assert_int_equal(mt_tables_write(&f, meta, folder), MT_OK);
   assert_int_equal(mt_map_write(&f, meta, map, folder), MT_OK);
   assert_int_equal(mt_map_draw(map, folder, drawn_out), MT_OK);
@@ -717,7 +722,8 @@ static void test_map_of_odd_places(void **state)
       if (which == 2 && i == 3) f.positions[2 * i] = 1e30;
     }
     mt_rows rows = mt_rows_memory(20, 12, matrix);
-    assert_int_equal(mt_meta_topics_make(&f, &rows, &options, &meta), MT_OK);
+    assert_int_equal(mt_meta_topics_make(&mt_test_world, &f, &rows, &options, &meta),
+                     MT_OK);
     assert_int_equal(mt_map_write(&f, meta, &options, folder), MT_OK);
     assert_int_equal(mt_map_draw(&options, folder, &drawn), MT_OK);
     assert_true(drawn);

@@ -1,12 +1,11 @@
 #include "report/labels.h"
 #include "base/memory.h"
+#include "report/topic_sums.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { BLOCK_FLOATS = 1 << 22 }; /* rows are read in blocks of 16 MiB */
 
 static void free_texts(int64_t n, char **texts)
 {
@@ -106,38 +105,6 @@ done:
 
 /* ---- scores ------------------------------------------------------------------------ */
 
-/* sums[t] = sum of the probabilities of term t over all topics. */
-static mt_status sum_all(const mt_rows *rows, double *sums)
-{
-  mt_status status = MT_OK;
-  float *block = NULL;
-  int64_t each = rows->d > 0 ? BLOCK_FLOATS / rows->d + 1 : 1;
-  MT_NEW(block, (each < rows->n ? each : rows->n) * rows->d);
-  for (int64_t first = 0; first < rows->n; first += each) {
-    int64_t count = rows->n - first < each ? rows->n - first : each;
-    MT_TRY(rows->read(rows, first, count, block));
-    for (int64_t i = 0; i < count; i++)
-      for (int64_t t = 0; t < rows->d; t++) sums[t] += block[i * rows->d + t];
-  }
-done:
-  free(block);
-  return status;
-}
-
-/* sums[t] over the members of one meta-topic. row: room for one row. */
-static mt_status sum_members(const mt_rows *rows, const mt_meta_topic *meta, float *row,
-                             double *sums)
-{
-  mt_status status = MT_OK;
-  memset(sums, 0, (size_t)rows->d * sizeof *sums);
-  for (int64_t i = 0; i < meta->size; i++) {
-    MT_TRY(rows->read(rows, meta->members[i], 1, row));
-    for (int64_t t = 0; t < rows->d; t++) sums[t] += row[t];
-  }
-done:
-  return status;
-}
-
 typedef struct mt_candidate {
   int64_t term;
   double score, tie; /* larger first; then the lower term */
@@ -211,33 +178,57 @@ static double mean_class_sum(const mt_findings *f, const double *all)
   return total / (double)(f->n_meta + (mt_findings_noise(f) > 0));
 }
 
-/* Fills in both lists of every meta-topic, n terms each. */
-static mt_status score_terms(const mt_findings *f, const mt_rows *rows, int64_t n,
-                             mt_meta_topic *meta)
+/* What the terms of a meta-topic are chosen by; on rank 0. */
+typedef struct mt_scoring {
+  const mt_findings *findings;
+  mt_meta_topic *meta;
+  int64_t n;          /* terms in each list */
+  double *all;        /* (V) sums over all topics */
+  double mean_class;  /* mean sum of a class */
+  mt_candidate *room; /* (V) */
+} mt_scoring;
+
+/* Fills in both lists of meta-topic m. */
+static mt_status score_terms(void *context, int64_t m, double *sums)
 {
   mt_status status = MT_OK;
-  double *all = NULL, *sums = NULL;
-  float *row = NULL;
-  mt_candidate *candidates = NULL;
-  MT_NEW(all, f->n_terms);
-  MT_NEW(sums, f->n_terms);
-  MT_NEW(row, f->n_terms);
-  MT_NEW(candidates, f->n_terms);
-  MT_TRY(sum_all(rows, all));
-  double mean_class = mean_class_sum(f, all);
-  for (int64_t m = 0; m < f->n_meta; m++) {
-    MT_TRY(sum_members(rows, &meta[m], row, sums));
-    score_frequent(f, &meta[m], sums, candidates);
-    MT_TRY(keep_best(candidates, f->n_terms, n, &meta[m].frequent));
-    score_distinct(f, sums, all, mean_class, candidates);
-    MT_TRY(keep_best(candidates, f->n_terms, n, &meta[m].distinct));
-    meta[m].n_terms = n;
-  }
+  const mt_scoring *s = context;
+  const mt_findings *f = s->findings;
+  mt_meta_topic *meta = &s->meta[m];
+  score_frequent(f, meta, sums, s->room);
+  MT_TRY(keep_best(s->room, f->n_terms, s->n, &meta->frequent));
+  score_distinct(f, sums, s->all, s->mean_class, s->room);
+  MT_TRY(keep_best(s->room, f->n_terms, s->n, &meta->distinct));
+  meta->n_terms = s->n;
 done:
-  free(candidates);
-  free(row);
-  free(sums);
-  free(all);
+  return status;
+}
+
+/* Of every meta-topic; findings and meta are on rank 0. */
+static mt_status score_all(const mt_comm *comm, const mt_findings *findings,
+                           const mt_rows *rows, int64_t n, mt_meta_topic *meta)
+{
+  mt_status status = MT_OK;
+  mt_scoring scoring = {.findings = findings, .meta = meta, .n = n};
+  int64_t n_meta = comm->rank == 0 ? findings->n_meta : 0, *labels = NULL;
+  MT_TRY(mt_agree(comm, mt_memory_new(rows->d, sizeof *scoring.all, "sums",
+                                      (void **)&scoring.all)));
+  MT_TRY(
+      mt_agree(comm, mt_memory_new(comm->rank == 0 ? rows->d : 0, sizeof *scoring.room,
+                                   "scores", (void **)&scoring.room)));
+  MT_TRY(mt_agree(comm,
+                  mt_memory_new(rows->n, sizeof *labels, "labels", (void **)&labels)));
+  if (comm->rank == 0)
+    memcpy(labels, findings->labels, (size_t)rows->n * sizeof *labels);
+  MT_TRY(mt_bcast(comm, 0, sizeof n_meta, &n_meta));
+  MT_TRY(mt_bcast(comm, 0, (size_t)rows->n * sizeof *labels, labels));
+  MT_TRY(mt_topic_sums(comm, rows, scoring.all));
+  if (comm->rank == 0) scoring.mean_class = mean_class_sum(findings, scoring.all);
+  MT_TRY(mt_topic_cluster_sums(comm, rows, n_meta, labels, score_terms, &scoring));
+done:
+  free(labels);
+  free(scoring.room);
+  free(scoring.all);
   return status;
 }
 
@@ -327,23 +318,36 @@ done:
   return status;
 }
 
-mt_status mt_meta_topics_make(const mt_findings *findings, const mt_rows *rows,
-                              const mt_map_options *options, mt_meta_topic **out)
+/* The meta-topics but for their terms and labels; n_out: how many terms each gets. */
+static mt_status begin_meta(const mt_findings *findings, const mt_map_options *options,
+                            int64_t *n_out, mt_meta_topic **meta_out)
 {
   enum { SPARE = 5 }; /* terms beyond those shown, for labels that would be equal */
   mt_status status = MT_OK;
-  mt_meta_topic *meta = NULL;
   int64_t n =
       findings->n_top > options->label_terms ? findings->n_top : options->label_terms;
-  n = n + SPARE < findings->n_terms ? n + SPARE : findings->n_terms;
-  MT_NEW(meta, findings->n_meta);
-  MT_TRY(collect_members(findings, meta));
-  if (findings->n_meta > 0) MT_TRY(score_terms(findings, rows, n, meta));
-  MT_TRY(make_labels(findings, options, meta));
-  *out = meta;
+  *n_out = n + SPARE < findings->n_terms ? n + SPARE : findings->n_terms;
+  MT_NEW(*meta_out, findings->n_meta);
+  MT_TRY(collect_members(findings, *meta_out));
+done:
+  return status;
+}
+
+mt_status mt_meta_topics_make(const mt_comm *comm, const mt_findings *findings,
+                              const mt_rows *rows, const mt_map_options *options,
+                              mt_meta_topic **out)
+{
+  mt_status status = MT_OK;
+  mt_meta_topic *meta = NULL;
+  int64_t n = 0;
+  bool root = comm->rank == 0;
+  MT_TRY(mt_agree(comm, root ? begin_meta(findings, options, &n, &meta) : MT_OK));
+  MT_TRY(score_all(comm, findings, rows, n, meta));
+  MT_TRY(mt_agree(comm, root ? make_labels(findings, options, meta) : MT_OK));
+  if (root) *out = meta;
   meta = NULL;
 done:
-  mt_meta_topics_destroy(findings->n_meta, meta);
+  mt_meta_topics_destroy(root ? findings->n_meta : 0, meta);
   return status;
 }
 

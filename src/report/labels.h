@@ -3,6 +3,7 @@
 #ifndef MT_REPORT_LABELS_H
 #define MT_REPORT_LABELS_H
 #include "base/rows.h"
+#include "comm/comm.h"
 #include "deck/parameters.h"
 
 /* What the report is made of, whole in memory; arrays are owned (mt_findings_destroy). */
@@ -59,10 +60,11 @@ typedef struct mt_meta_topic {
 } mt_meta_topic;
 
 /**
- * The M meta-topics of findings, in the order of their numbers. Not collective.
- * rows     (N, V) topic-term probabilities; read twice, in blocks
+ * The M meta-topics of findings, in the order of their numbers. Collective.
+ * findings on rank 0; unused elsewhere
+ * rows     (N, V) topic-term probabilities; each is read twice, in blocks, by the ranks together
  * options  label_terms, label_method
- * out      (M) owned: mt_meta_topics_destroy
+ * out      (M) on rank 0, owned: mt_meta_topics_destroy; elsewhere untouched
  * Each of the two term lists has as many terms as the other: label_terms, n_top, or what
  * equal labels need, as far as there are terms.
  *   frequent   by members that list the term among their top terms, then mean probability
@@ -71,11 +73,12 @@ typedef struct mt_meta_topic {
  *              the summed members' probabilities, f its sum over all topics, A the mean
  *              sum of a class; noise is a class of its own, as BERTopic has it
  * Labels that would be equal get further terms until they differ, or else a number.
- * Errors   MT_ERR_MEMORY, or what reading the rows gives
+ * Errors   MT_ERR_MEMORY, or what reading the rows gives; agreed
  * Source   Grootendorst 2022 (arXiv 2203.05794), section 3.3
  */
-mt_status mt_meta_topics_make(const mt_findings *findings, const mt_rows *rows,
-                              const mt_map_options *options, mt_meta_topic **out);
+mt_status mt_meta_topics_make(const mt_comm *comm, const mt_findings *findings,
+                              const mt_rows *rows, const mt_map_options *options,
+                              mt_meta_topic **out);
 void mt_meta_topics_destroy(int64_t n,
                             mt_meta_topic *meta); /* the array too; NULL is fine */
 

@@ -1,4 +1,4 @@
-/* The last stage: labels, tables and the map, by rank 0. */
+/* The last stage: labels, tables and the map, by rank 0; all ranks read the topics for it. */
 #include "stage/stage.h"
 #include "base/log.h"
 #include "deck/deck.h"
@@ -18,7 +18,7 @@ static mt_status fingerprint(const mt_run *run, mt_fingerprint *out)
                                        "hdbscan.h5"};
   mt_status status = MT_OK;
   mt_hash *hash = mt_hash_begin();
-  mt_hash_text(hash, "map 1"); /* the number changes when the report does */
+  mt_hash_text(hash, "map 2"); /* the number changes when the report does */
   for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
     MT_TRY(mt_store_hash(run->out, inputs[i], hash));
   MT_TRY(mt_parameters_hash(run->parameters, "map", NULL, hash));
@@ -38,16 +38,16 @@ static mt_status is_whole(const mt_comm *comm, const mt_run *run, bool *whole_ou
   return mt_bcast(comm, 0, sizeof *whole_out, whole_out);
 }
 
-static mt_status label_topics(const mt_run *run, const mt_findings *findings,
-                              mt_meta_topic **meta_out)
+static mt_status label_topics(const mt_comm *comm, const mt_run *run,
+                              const mt_findings *findings, mt_meta_topic **meta_out)
 {
   mt_status status = MT_OK;
   mt_file *topics = NULL;
   mt_rows rows;
-  MT_TRY(mt_store_open_in(run->out, "topics.h5", &topics));
+  MT_TRY(mt_agree(comm, mt_store_open_in(run->out, "topics.h5", &topics)));
   mt_store_rows source = {topics, "/matrix"};
-  MT_TRY(mt_rows_stored(&source, &rows));
-  MT_TRY(mt_meta_topics_make(findings, &rows, &run->parameters->map, meta_out));
+  MT_TRY(mt_agree(comm, mt_rows_stored(&source, &rows)));
+  MT_TRY(mt_meta_topics_make(comm, findings, &rows, &run->parameters->map, meta_out));
 done:
   mt_store_close(topics);
   return status;
@@ -100,33 +100,39 @@ static void tell(const mt_run *run, const mt_findings *findings, bool drawn)
   free(table);
 }
 
-static mt_status make(const mt_run *run, const mt_fingerprint *made_by,
-                      mt_stage_result *result)
+static mt_status write_report(const mt_run *run, const mt_findings *findings,
+                              const mt_meta_topic *meta, const mt_fingerprint *made_by,
+                              mt_stage_result *result)
 {
   mt_status status = MT_OK;
-  mt_findings findings = {0};
-  mt_meta_topic *meta = NULL;
   bool drawn = false;
-  MT_TRY(mt_findings_load(run->out, run->parameters, &findings));
-  MT_TRY(label_topics(run, &findings, &meta));
-  MT_TRY(mt_tables_write(&findings, meta, run->out));
-  MT_TRY(mt_map_write(&findings, meta, &run->parameters->map, run->out));
+  MT_TRY(mt_tables_write(findings, meta, run->out));
+  MT_TRY(mt_map_write(findings, meta, &run->parameters->map, run->out));
   MT_TRY(mt_map_draw(&run->parameters->map, run->out, &drawn));
-  MT_TRY(
-      save_summary(run, &findings, meta, made_by)); /* last: the stage is whole now */
-  result->rows = findings.n_meta;
-  if (result->metrics != NULL) add_metrics(&findings, meta, result->metrics);
-  tell(run, &findings, drawn);
+  MT_TRY(save_summary(run, findings, meta, made_by)); /* last: the stage is whole now */
+  result->rows = findings->n_meta;
+  if (result->metrics != NULL) add_metrics(findings, meta, result->metrics);
+  tell(run, findings, drawn);
 done:
-  mt_meta_topics_destroy(findings.n_meta, meta);
-  mt_findings_destroy(&findings);
   return status;
 }
 
 static mt_status work(const mt_comm *comm, const mt_run *run,
                       const mt_fingerprint *made_by, mt_stage_result *result)
 {
-  return mt_agree(comm, comm->rank == 0 ? make(run, made_by, result) : MT_OK);
+  mt_status status = MT_OK;
+  mt_findings findings = {0};
+  mt_meta_topic *meta = NULL;
+  bool root = comm->rank == 0;
+  MT_TRY(mt_agree(comm, root ? mt_findings_load(run->out, run->parameters, &findings)
+                             : MT_OK));
+  MT_TRY(label_topics(comm, run, &findings, &meta));
+  MT_TRY(mt_agree(comm,
+                  root ? write_report(run, &findings, meta, made_by, result) : MT_OK));
+done:
+  mt_meta_topics_destroy(findings.n_meta, meta);
+  mt_findings_destroy(&findings);
+  return status;
 }
 
 const mt_stage mt_stage_map = {.name = "map",
