@@ -37,8 +37,9 @@ static int64_t lda_bytes(const mt_sizes *s, const mt_lda_options *lda)
  * together. */
 static int64_t matrix_bytes(const mt_sizes *s, const mt_lda_options *lda)
 {
-  int64_t buffer = s->ranks > 1 ? (int64_t)32 << 20 : 0;
-  return 4 * s->terms * (share(s->topics, s->ranks) + lda->n_components) + buffer;
+  int64_t all = 4 * s->terms * s->topics, buffer = all < 32 << 20 ? all : 32 << 20;
+  return 4 * s->terms * (share(s->topics, s->ranks) + lda->n_components) +
+         (s->ranks > 1 ? buffer : 0);
 }
 
 /* The whole matrix, as it is and rounded, and what is kept of each row. */
