@@ -43,12 +43,15 @@ mt_status mt_memory_new(int64_t count, size_t size, const char *what, void **out
   return MT_OK;
 }
 
-/* What is not there yet of a growing array comes in large pages, if there are any. */
-static void ask_large(void *memory, size_t bytes)
+mt_status mt_memory_block(size_t bytes, const char *what, void **out)
 {
-  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)memory;
-  uintptr_t first = (at + page - 1) / page * page;
-  madvise((void *)first, bytes - (first - at), MADV_HUGEPAGE);
+  size_t room = bytes <= SIZE_MAX - HUGE_PAGE ? (bytes + HUGE_PAGE - 1) / HUGE_PAGE : 0;
+  void *memory = room > 0 ? aligned_alloc(HUGE_PAGE, room * HUGE_PAGE) : NULL;
+  if (memory == NULL)
+    return mt_fail(MT_ERR_MEMORY, "%s: no memory for %zu bytes", what, bytes);
+  madvise(memory, room * HUGE_PAGE, MADV_HUGEPAGE); /* if there are any */
+  *out = memory;
+  return MT_OK;
 }
 
 mt_status mt_memory_grow(int64_t count, size_t size, const char *what,
@@ -64,7 +67,6 @@ mt_status mt_memory_grow(int64_t count, size_t size, const char *what,
   void *grown = realloc(*memory, bytes);
   if (grown == NULL)
     return mt_fail(MT_ERR_MEMORY, "%s: no memory for %zu bytes", what, bytes);
-  if (bytes >= LARGE) ask_large(grown, bytes);
   *memory = grown;
   *capacity = room;
   return MT_OK;

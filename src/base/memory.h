@@ -17,6 +17,10 @@ mt_status mt_memory_new(int64_t count, size_t size, const char *what, void **out
 #define MT_NEW(pointer, count) \
   MT_TRY(mt_memory_new((count), sizeof *(pointer), #pointer, (void **)&(pointer)))
 
+/* At least so many bytes, > 0, not cleared, in large pages as far as there are any: what is not
+ * touched is not fetched. Free with free(). Errors: MT_ERR_MEMORY. */
+mt_status mt_memory_block(size_t bytes, const char *what, void **out);
+
 /**
  * Room for at least `count` elements in a growing array (doubling); old contents stay,
  * new ones are not zeroed. Alignment is malloc's.

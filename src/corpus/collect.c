@@ -110,24 +110,19 @@ done:
   return status;
 }
 
-static mt_status add_text(mt_collection *c, mt_span text, int64_t *size_out)
+/* A text to where it goes; where the next thing goes. */
+static char *put_text(mt_span text, char *to)
 {
-  mt_status status = MT_OK;
-  MT_TRY(mt_buffer_add(&c->rows, text.at != NULL ? text.at : "", text.size));
-  char *copy = c->rows.bytes + c->rows.size - text.size;
+  if (text.size > 0) memcpy(to, text.at, text.size);
   for (size_t i = 0; i < text.size; i++)
-    if (copy[i] == '\0') copy[i] = ' ';
-  *size_out = (int64_t)text.size;
-done:
-  return status;
+    if (to[i] == '\0') to[i] = ' ';
+  return to + text.size;
 }
 
-/* The entries of the document in hand, to its row and to what is known of their terms. */
-static mt_status add_entries(mt_collection *c)
+/* The entries of the document in hand, to its row and to what is known of their terms; where
+ * they end. */
+static char *put_entries(mt_collection *c, char *to)
 {
-  mt_status status = MT_OK;
-  MT_TRY(mt_buffer_reserve(&c->rows, (size_t)c->n_entries * MT_ENTRY_MOST));
-  char *to = c->rows.bytes + c->rows.size;
   for (int64_t e = 0; e < c->n_entries; e++) {
     mt_term_record *term = mt_term_record_of(&c->terms, c->entries[e].term);
     term->mark = 0;
@@ -135,25 +130,26 @@ static mt_status add_entries(mt_collection *c)
     term->tf += c->entries[e].count;
     to = mt_entry_put(to, c->entries[e]);
   }
-  c->rows.size = to - c->rows.bytes;
-done:
-  return status;
+  return to;
 }
 
 static mt_status add_document(mt_collection *c, int64_t period, const mt_record *record)
 {
   mt_status status = MT_OK;
+  mt_span id = record->id, title = record->title;
   MT_GROW(c->documents, c->documents_capacity, c->n_documents + 1);
   mt_document *document = &c->documents[c->n_documents];
   *document = (mt_document){.period = period, .member = c->member, .piece = c->piece};
-  document->row = c->rows.size;
-  MT_TRY(add_text(c, record->id, &document->id_size));
-  MT_TRY(add_text(c, record->title, &document->title_size));
   c->n_entries = 0;
   MT_TRY(mt_tokenize(record->text.at, record->text.size, c->options->lowercase,
                      &c->scratch, on_tokens, c));
+  MT_TRY(mt_pile_reserve(&c->rows,
+                         id.size + title.size + (size_t)c->n_entries * MT_ENTRY_MOST));
+  document->row = c->rows.at;
+  document->id_size = (int64_t)id.size;
+  document->title_size = (int64_t)title.size;
   document->n_entries = c->n_entries;
-  MT_TRY(add_entries(c));
+  mt_pile_keep(&c->rows, put_entries(c, put_text(title, put_text(id, c->rows.at))));
   c->n_documents++;
 done:
   return status;
@@ -276,7 +272,7 @@ void mt_collection_close(mt_collection *c)
   free(c->entries);
   free(c->tallies);
   mt_terms_destroy(&c->terms);
-  mt_buffer_destroy(&c->rows);
+  mt_pile_destroy(&c->rows);
   mt_buffer_destroy(&c->scratch);
   memset(c, 0, sizeof *c);
 }

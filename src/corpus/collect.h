@@ -13,8 +13,8 @@ typedef struct mt_entry {
 typedef struct mt_document {
   int64_t period; /* key */
   int64_t member;
-  int64_t piece; /* the offset of the piece that it was in */
-  int64_t row;   /* where in rows: id, title, then its entries, packed */
+  int64_t piece;   /* the offset of the piece that it was in */
+  const char *row; /* in rows: id, title, then its entries, packed */
   int64_t id_size, title_size, n_entries;
 } mt_document;
 
@@ -29,7 +29,7 @@ typedef struct mt_collection {
   int64_t n_wanted, *wanted; /* corpus.periods, ascending; NULL: all; owned */
   int64_t n_documents, documents_capacity;
   mt_document *documents; /* in the order in which they came */
-  mt_buffer rows;
+  mt_pile rows;
   mt_terms terms; /* mark: the entry of the document in hand + 1; 0: none */
   int64_t n_entries, entries_capacity;
   mt_entry *entries; /* of the document in hand, in the order of their first tokens */

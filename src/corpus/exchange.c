@@ -85,9 +85,10 @@ done:
 }
 
 typedef struct outgoing {
-  size_t *bytes;       /* (size) to each other rank */
-  mt_buffer rows, own; /* the others' by rank; what stays here */
-  int32_t *map; /* (terms of the collection) to the vocabulary's, or beyond them */
+  size_t *bytes;  /* (size) to each other rank */
+  mt_buffer rows; /* the others', by rank */
+  mt_pile own;    /* what stays here */
+  int32_t *map;   /* (terms of the collection) to the vocabulary's, or beyond them */
   term_set set;
 } outgoing;
 
@@ -97,21 +98,23 @@ static void outgoing_destroy(outgoing *out)
   free(out->map);
   term_set_destroy(&out->set);
   mt_buffer_destroy(&out->rows);
-  mt_buffer_destroy(&out->own);
+  mt_pile_destroy(&out->own);
 }
 
-/* The document's row, after what is in `rows`. */
-static mt_status add_row(const mt_collection *c, const mt_document *document,
-                         row_head head, outgoing *out, mt_buffer *rows)
+static size_t most_bytes(const mt_document *document)
 {
-  mt_status status = MT_OK;
+  return sizeof(row_head) + (size_t)(document->id_size + document->title_size) +
+         (size_t)document->n_entries * MT_ENTRY_MOST;
+}
+
+/* The document's row, of most_bytes at most; where it ends. */
+static char *put_row(const mt_document *document, row_head head, outgoing *out,
+                     char *row)
+{
   size_t texts = (size_t)(document->id_size + document->title_size);
-  const char *from = c->rows.bytes + document->row;
-  MT_TRY(mt_buffer_reserve(rows, sizeof head + texts +
-                                     (size_t)document->n_entries * MT_ENTRY_MOST));
-  char *row = rows->bytes + rows->size, *to = row + sizeof head;
-  memcpy(to, from, texts);
-  from += texts;
+  const char *from = document->row + texts;
+  char *to = row + sizeof head;
+  memcpy(to, document->row, texts);
   for (int64_t e = 0; e < document->n_entries; e++) {
     mt_entry entry;
     from = mt_entry_get(from, &entry);
@@ -120,17 +123,38 @@ static mt_status add_row(const mt_collection *c, const mt_document *document,
   to = term_set_take(&out->set, to + texts, &head.n_entries);
   head.bytes = to - row - (int64_t)sizeof head;
   memcpy(row, &head, sizeof head);
-  rows->size = to - rows->bytes;
+  return to;
+}
+
+/* To the rank that owns it. own, rows: this rank's part, and where its rows lie. */
+static mt_status add_row(const mt_document *document, row_head head, mt_part own,
+                         int owner, outgoing *out, const char **rows)
+{
+  mt_status status = MT_OK;
+  size_t most = most_bytes(document);
+  if (head.position >= own.first && head.position < own.first + own.count) {
+    MT_TRY(mt_pile_reserve(&out->own, most));
+    rows[head.position - own.first] = out->own.at;
+    mt_pile_keep(&out->own, put_row(document, head, out, out->own.at));
+  } else {
+    MT_TRY(mt_buffer_reserve(&out->rows, most));
+    char *row = out->rows.bytes + out->rows.size;
+    char *end = put_row(document, head, out, row);
+    out->rows.size += end - row;
+    out->bytes[owner] += (size_t)(end - row);
+  }
 done:
   return status;
 }
 
 static mt_status pack_rows(const mt_comm *comm, const mt_collection *c,
                            const int64_t *order, const int64_t *positions,
-                           const mt_built *built, const int64_t *keys, outgoing *out)
+                           const mt_built *built, const int64_t *keys, outgoing *out,
+                           const char **rows)
 {
   mt_status status = MT_OK;
   const mt_terms *terms = &built->vocabulary.terms;
+  mt_part own = mt_part_of(built->survey.n_documents, comm->size, comm->rank);
   MT_TRY(term_set_new(terms->n, &out->set));
   MT_TRY(map_terms(terms, &c->terms, (int32_t)(out->set.n_groups * GROUP), &out->map));
   MT_NEW(out->bytes, comm->size);
@@ -141,10 +165,7 @@ static mt_status pack_rows(const mt_comm *comm, const mt_collection *c,
                      .title_size = document->title_size};
     head.period = mt_lower_bound(built->survey.n_periods, keys, document->period);
     int owner = mt_part_owner(built->survey.n_documents, comm->size, head.position);
-    mt_buffer *rows = owner == comm->rank ? &out->own : &out->rows;
-    int64_t before = rows->size;
-    MT_TRY(add_row(c, document, head, out, rows));
-    if (owner != comm->rank) out->bytes[owner] += (size_t)(rows->size - before);
+    MT_TRY(add_row(document, head, own, owner, out, rows));
   }
 done:
   return status;
@@ -152,21 +173,23 @@ done:
 
 /* ---- rows that arrived ------------------------------------------------------------------------- */
 
-/* Where each of the rows in the bytes lies; adds up how many they are and what their texts
- * take, with a '\0' each. */
+/* Where each of the rows that came lies. */
 static mt_status find_rows(const char *bytes, size_t size, int64_t first, int64_t n,
-                           const char **rows, int64_t *found, int64_t *texts)
+                           const char **rows)
 {
-  for (const char *at = bytes; at < bytes + size; ++*found) {
+  for (const char *at = bytes; at < bytes + size;) {
     row_head head;
     memcpy(&head, at, sizeof head);
     if (head.position < first || head.position >= first + n)
       return mt_fail(MT_ERR_INTERNAL, "document %lld came to the wrong rank",
                      (long long)head.position);
     rows[head.position - first] = at;
-    *texts += head.id_size + head.title_size + 2;
     at += sizeof head + (size_t)head.bytes;
   }
+  for (int64_t i = 0; i < n; i++)
+    if (rows[i] == NULL)
+      return mt_fail(MT_ERR_INTERNAL, "document %lld did not come",
+                     (long long)(first + i));
   return MT_OK;
 }
 
@@ -204,25 +227,17 @@ static char *unpack_row(const char *at, int64_t row, char *texts, mt_built *buil
   return texts;
 }
 
-/* n rows: those that were here, and those that came. */
-static mt_status unpack_rows(const mt_buffer *own, const char *bytes, size_t size,
-                             int64_t n, mt_built *built)
+static mt_status unpack_rows(const char *const *rows, int64_t n, mt_built *built)
 {
   mt_status status = MT_OK;
   mt_counts *counts = &built->counts;
-  const char **rows = NULL;
-  int64_t texts_size = 0, found = 0;
-  MT_NEW(rows, n);
-  MT_TRY(find_rows(own->bytes, (size_t)own->size, built->first, n, rows, &found,
-                   &texts_size));
-  MT_TRY(find_rows(bytes, size, built->first, n, rows, &found, &texts_size));
-  MT_REQUIRE(found == n, MT_ERR_INTERNAL, "%lld documents came, %lld are due",
-             (long long)found, (long long)n);
+  int64_t texts_size = 0;
   MT_NEW(counts->indptr, n + 1);
   for (int64_t i = 0; i < n; i++) {
     row_head head;
     memcpy(&head, rows[i], sizeof head);
     counts->indptr[i + 1] = counts->indptr[i] + head.n_entries;
+    texts_size += head.id_size + head.title_size + 2; /* with a '\0' each */
   }
   MT_NEW(counts->indices, counts->indptr[n]);
   MT_NEW(counts->data, counts->indptr[n]);
@@ -235,7 +250,6 @@ static mt_status unpack_rows(const mt_buffer *own, const char *bytes, size_t siz
   char *texts = built->texts;
   for (int64_t i = 0; i < n; i++) texts = unpack_row(rows[i], i, texts, built);
 done:
-  free(rows);
   return status;
 }
 
@@ -284,24 +298,29 @@ mt_status mt_arrange_rows(const mt_comm *comm, mt_collection *collection,
   int64_t *keys = NULL, n = built->survey.n_documents;
   size_t *recv_bytes = NULL, total = 0;
   char *recv = NULL;
+  const char **rows = NULL; /* this rank's, own or received */
+  mt_part mine = mt_part_of(n, comm->size, comm->rank);
 
-  built->first = mt_part_first(n, comm->size, comm->rank);
+  built->first = mine.first;
+  MT_TRY(mt_agree(
+      comm, mt_memory_new(mine.count, sizeof *rows, "documents", (void **)&rows)));
   MT_TRY(mt_agree(comm, mt_memory_new(comm->size, sizeof *recv_bytes, "message sizes",
                                       (void **)&recv_bytes)));
   MT_TRY(mt_agree(comm, keys_of(built, collection->options->period, &keys)));
-  MT_TRY(
-      mt_agree(comm, pack_rows(comm, collection, order, positions, built, keys, &out)));
+  MT_TRY(mt_agree(
+      comm, pack_rows(comm, collection, order, positions, built, keys, &out, rows)));
   mt_collection_close(collection);
   MT_TRY(mt_alltoall_sizes(comm, out.bytes, recv_bytes));
   for (int r = 0; r < comm->size; r++) total += recv_bytes[r];
   MT_TRY(mt_agree(comm, mt_memory_new((int64_t)total, 1, "documents", (void **)&recv)));
   MT_TRY(mt_alltoallv(comm, out.bytes, out.rows.bytes, recv_bytes, recv));
   mt_buffer_destroy(&out.rows);
-  MT_TRY(mt_agree(comm, unpack_rows(&out.own, recv, total,
-                                    mt_part_count(n, comm->size, comm->rank), built)));
+  MT_TRY(mt_agree(comm, find_rows(recv, total, mine.first, mine.count, rows)));
+  MT_TRY(mt_agree(comm, unpack_rows(rows, mine.count, built)));
   MT_TRY(sum_up(comm, built));
 done:
   free(keys);
+  free(rows);
   outgoing_destroy(&out);
   free(recv_bytes);
   free(recv);

@@ -47,13 +47,29 @@ static inline mt_term_record *mt_term_record_of(const mt_terms *terms, int64_t n
   return &terms->places[terms->place_of[number]];
 }
 
-/* A term's bytes, borrowed until the next is added. */
+/* The next term as they lie in memory, for who looks at all; NULL: that was the last. */
+static inline const mt_term_record *mt_terms_next(const mt_terms *terms,
+                                                  const mt_term_record *last)
+{
+  const mt_term_record *term = last != NULL ? last + 1 : terms->places,
+                       *end = terms->places + terms->n_places;
+  while (term < end && term->number == 0) term++;
+  return term < end ? term : NULL;
+}
+
+/* A term's bytes, size of them, borrowed until the next is added. */
+static inline const char *mt_term_bytes(const mt_terms *terms,
+                                        const mt_term_record *term)
+{
+  return term->size <= MT_TERM_SHORT ? term->bytes : terms->longer + term->at;
+}
+
 static inline const char *mt_term(const mt_terms *terms, int64_t number,
                                   size_t *size_out)
 {
   const mt_term_record *term = mt_term_record_of(terms, number);
   *size_out = (size_t)term->size;
-  return term->size <= MT_TERM_SHORT ? term->bytes : terms->longer + term->at;
+  return mt_term_bytes(terms, term);
 }
 
 /* ---- many terms at a time: room, then a key of each, then the record of each ---- */

@@ -24,20 +24,17 @@ typedef struct term_head {
   int64_t df, tf, size;
 } term_head;
 
-static size_t packed_size(const mt_terms *terms, int64_t t)
+static size_t packed_size(const mt_term_record *term)
 {
-  return sizeof(term_head) + (size_t)mt_term_record_of(terms, t)->size;
+  return sizeof(term_head) + (size_t)term->size;
 }
 
-static char *pack(const mt_terms *terms, int64_t t, char *to)
+static char *pack(const mt_terms *terms, const mt_term_record *term, char *to)
 {
-  size_t size;
-  const char *bytes = mt_term(terms, t, &size);
-  const mt_term_record *term = mt_term_record_of(terms, t);
-  term_head head = {term->df, term->tf, (int64_t)size};
+  term_head head = {term->df, term->tf, term->size};
   memcpy(to, &head, sizeof head);
-  memcpy(to + sizeof head, bytes, size);
-  return to + sizeof head + size;
+  memcpy(to + sizeof head, mt_term_bytes(terms, term), (size_t)term->size);
+  return to + packed_size(term);
 }
 
 /* How many terms are packed in the bytes. */
@@ -90,16 +87,13 @@ static mt_status keep_own(const mt_terms *local, int rank, int size, mt_terms *o
 {
   mt_status status = MT_OK;
   int64_t n = 0;
-  for (int64_t t = 0; t < local->n; t++)
-    n += owner_of(mt_term_record_of(local, t)->hash, size) == rank;
+  for (const mt_term_record *term = NULL; (term = mt_terms_next(local, term)) != NULL;)
+    n += owner_of(term->hash, size) == rank;
   MT_TRY(mt_terms_reserve(owned, n));
-  for (int64_t t = 0; t < local->n; t++) {
-    const mt_term_record *term = mt_term_record_of(local, t);
-    size_t bytes_size;
-    if (owner_of(term->hash, size) != rank) continue;
-    const char *bytes = mt_term(local, t, &bytes_size);
-    MT_TRY(add_counted(owned, bytes, (term_head){term->df, term->tf, term->size}));
-  }
+  for (const mt_term_record *term = NULL; (term = mt_terms_next(local, term)) != NULL;)
+    if (owner_of(term->hash, size) == rank)
+      MT_TRY(add_counted(owned, mt_term_bytes(local, term),
+                         (term_head){term->df, term->tf, term->size}));
 done:
   return status;
 }
@@ -110,18 +104,20 @@ static mt_status pack_for_owners(const mt_terms *local, int rank, int size,
   mt_status status = MT_OK;
   char *send = NULL, **at = NULL;
   size_t total = 0;
-  for (int64_t t = 0; t < local->n; t++) {
-    int owner = owner_of(mt_term_record_of(local, t)->hash, size);
-    if (owner != rank) bytes[owner] += packed_size(local, t);
+  for (const mt_term_record *term = NULL;
+       (term = mt_terms_next(local, term)) != NULL;) {
+    int owner = owner_of(term->hash, size);
+    if (owner != rank) bytes[owner] += packed_size(term);
   }
   for (int r = 0; r < size; r++) total += bytes[r];
   MT_TRY(mt_memory_new((int64_t)total, 1, "terms to send", (void **)&send));
   MT_NEW(at, size + 1);
   at[0] = send;
   for (int r = 0; r < size; r++) at[r + 1] = at[r] + bytes[r];
-  for (int64_t t = 0; t < local->n; t++) {
-    int owner = owner_of(mt_term_record_of(local, t)->hash, size);
-    if (owner != rank) at[owner] = pack(local, t, at[owner]);
+  for (const mt_term_record *term = NULL;
+       (term = mt_terms_next(local, term)) != NULL;) {
+    int owner = owner_of(term->hash, size);
+    if (owner != rank) at[owner] = pack(local, term, at[owner]);
   }
   *send_out = send;
   send = NULL;
@@ -164,13 +160,13 @@ static double documents_of(mt_frequency frequency, int64_t n_documents)
 }
 
 /* What takes this term; MT_FILTERS: nothing so far. */
-static mt_filter filter_of(const mt_terms *owned, int64_t t, const mt_terms *stop_words,
-                           double least, double most)
+static mt_filter filter_of(const mt_terms *owned, const mt_term_record *term,
+                           const mt_terms *stop_words, double least, double most)
 {
-  size_t size;
-  const char *bytes = mt_term(owned, t, &size);
-  if (mt_terms_find(stop_words, bytes, size) >= 0) return MT_FILTER_STOP_WORDS;
-  double df = (double)mt_term_record_of(owned, t)->df;
+  const char *bytes = mt_term_bytes(owned, term);
+  double df = (double)term->df;
+  if (mt_terms_find(stop_words, bytes, (size_t)term->size) >= 0)
+    return MT_FILTER_STOP_WORDS;
   if (df < least) return MT_FILTER_MIN_DF;
   if (df > most) return MT_FILTER_MAX_DF;
   return MT_FILTERS;
@@ -184,16 +180,15 @@ static mt_status filter(const mt_corpus_options *options, int64_t n_documents,
   mt_status status = MT_OK;
   double least = documents_of(options->min_df, n_documents);
   double most = documents_of(options->max_df, n_documents);
-  for (int64_t t = 0; t < owned->n; t++) {
-    mt_filter by = filter_of(owned, t, stop_words, least, most);
+  for (const mt_term_record *term = NULL;
+       (term = mt_terms_next(owned, term)) != NULL;) {
+    mt_filter by = filter_of(owned, term, stop_words, least, most);
     if (by < MT_FILTERS) {
       removed[by]++;
       continue;
     }
-    size_t size = packed_size(owned, t);
-    MT_TRY(mt_buffer_reserve(out, size));
-    pack(owned, t, out->bytes + out->size);
-    out->size += (int64_t)size;
+    MT_TRY(mt_buffer_reserve(out, packed_size(term)));
+    out->size = pack(owned, term, out->bytes + out->size) - out->bytes;
   }
 done:
   return status;
@@ -213,30 +208,47 @@ done:
 
 /* ---- order ------------------------------------------------------------------------------- */
 
+/* A term with what orders it, so that comparing two mostly looks no further. */
+typedef struct ordered {
+  int64_t tf;
+  uint64_t first; /* eight bytes, the first one on top */
+  const mt_term_record *term;
+} ordered;
+
+static uint64_t first_of(const mt_terms *terms, const mt_term_record *term)
+{
+  uint64_t first = 0;
+  const char *bytes = mt_term_bytes(terms, term);
+  for (int64_t i = 0; i < 8; i++)
+    first = first << 8 | (i < term->size ? (unsigned char)bytes[i] : 0);
+  return first;
+}
+
 static int by_term(const void *a, const void *b, void *context)
 {
   const mt_terms *terms = context;
-  size_t size_a, size_b;
-  const char *bytes_a = mt_term(terms, *(const int64_t *)a, &size_a);
-  const char *bytes_b = mt_term(terms, *(const int64_t *)b, &size_b);
-  int order = memcmp(bytes_a, bytes_b, size_a < size_b ? size_a : size_b);
-  return order != 0 ? order : (size_a > size_b) - (size_a < size_b);
+  const ordered *one = a, *other = b;
+  if (one->first != other->first) return one->first < other->first ? -1 : 1;
+  int64_t m = one->term->size, n = other->term->size;
+  int order = memcmp(mt_term_bytes(terms, one->term), mt_term_bytes(terms, other->term),
+                     (size_t)(m < n ? m : n));
+  return order != 0 ? order : (m > n) - (m < n);
 }
 
 static int by_frequency(const void *a, const void *b, void *context)
 {
-  const mt_terms *terms = context;
-  int64_t tf_a = mt_term_record_of(terms, *(const int64_t *)a)->tf,
-          tf_b = mt_term_record_of(terms, *(const int64_t *)b)->tf;
-  return tf_a != tf_b ? (tf_a < tf_b) - (tf_a > tf_b) : by_term(a, b, context);
+  int64_t m = ((const ordered *)a)->tf, n = ((const ordered *)b)->tf;
+  return m != n ? (m < n) - (m > n) : by_term(a, b, context);
 }
 
 static mt_status arrange(mt_terms *all, int64_t max_features, mt_vocabulary *out)
 {
   mt_status status = MT_OK;
-  int64_t n = all->n, *order = NULL;
-  MT_NEW(order, n);
-  for (int64_t t = 0; t < n; t++) order[t] = t;
+  int64_t n = 0;
+  ordered *order = NULL;
+  MT_NEW(order, all->n);
+  for (const mt_term_record *term = NULL; (term = mt_terms_next(all, term)) != NULL;)
+    order[n++] = (ordered){term->tf, first_of(all, term), term};
   if (max_features > 0 && n > max_features) {
     qsort_r(order, (size_t)n, sizeof *order, by_frequency, all);
     out->removed[MT_FILTER_MAX_FEATURES] = n - max_features;
@@ -245,11 +257,9 @@ static mt_status arrange(mt_terms *all, int64_t max_features, mt_vocabulary *out
   qsort_r(order, (size_t)n, sizeof *order, by_term, all);
   MT_TRY(mt_terms_reserve(&out->terms, n));
   for (int64_t t = 0; t < n; t++) {
-    const mt_term_record *term = mt_term_record_of(all, order[t]);
-    size_t size;
-    const char *bytes = mt_term(all, order[t], &size);
-    MT_TRY(
-        add_counted(&out->terms, bytes, (term_head){term->df, term->tf, term->size}));
+    const mt_term_record *term = order[t].term;
+    MT_TRY(add_counted(&out->terms, mt_term_bytes(all, term),
+                       (term_head){term->df, term->tf, term->size}));
   }
 done:
   free(order);
