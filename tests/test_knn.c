@@ -409,6 +409,34 @@ static void check_products(const mt_product_kernel *kernel, int64_t rows,
   free(sums);
 }
 
+/* Rows that lie one after the other, with each other and with a group. */
+static void check_plain(const mt_product_kernel *kernel, int64_t d)
+{
+  enum { GROUP = MT_PRODUCT_GROUP, ROWS = MT_PRODUCT_ROWS };
+  int64_t pairs = GROUP * mt_product_groups(mt_product_pairs(d));
+  mt_product_pair *a = NULL, *b = NULL;
+  int32_t sums[ROWS * GROUP];
+  assert_int_equal(mt_memory_new(GROUP * pairs, sizeof *a, "a", (void **)&a), MT_OK);
+  assert_int_equal(mt_memory_new(GROUP * pairs, sizeof *b, "b", (void **)&b), MT_OK);
+  for (int64_t i = 0; i < GROUP; i++)
+    for (int64_t t = 0; t < d; t++) {
+      uint32_t value = (uint32_t)(uint16_t)integer(i * d + t, d) << 16 * (t % 2);
+      a[i * pairs + t / 2] |= value;
+      b[t / 2 * GROUP + i] |= value;
+    }
+  kernel->of_group(pairs, a, b, sums);
+  for (int64_t i = 0; i < ROWS; i++)
+    for (int64_t j = 0; j < GROUP; j++) {
+      int64_t sum = 0;
+      for (int64_t t = 0; t < d; t++)
+        sum += (int64_t)integer(i * d + t, d) * integer(j * d + t, d);
+      assert_int_equal(sums[i * GROUP + j], sum);
+      assert_int_equal(kernel->of_two(pairs, a + i * pairs, a + j * pairs), sum);
+    }
+  free(a);
+  free(b);
+}
+
 /* Every kernel that this processor has: exact sums, of any number of rows and columns, also
  * of the largest values. */
 static void test_products(void **state)
@@ -423,6 +451,8 @@ static void test_products(void **state)
     check_products(kernel, 16, 64, 2);
     check_products(kernel, 37, 101, 33);
     check_products(kernel, 17, 130, 1027);
+    check_plain(kernel, 1);
+    check_plain(kernel, 333);
   }
   assert_non_null(mt_product_kernel_find("portable"));
   assert_null(mt_product_kernel_find("none"));

@@ -46,7 +46,7 @@ typedef struct descent {
   double *scale; /* (n) mt_metric_scale */
   const mt_product_kernel *kernel;
   int64_t pairs;            /* of a rounded row */
-  mt_product_pair *rounded; /* (n, pairs) */
+  mt_product_pair *rounded; /* (n, pairs), and some rows of 0 */
   mt_rounded *facts;        /* (n) */
   uint32_t *order;          /* (trees, n) rows by place */
   uint32_t *place;          /* (trees, local) places of this rank's rows */
@@ -155,12 +155,11 @@ static void take_up(const descent *s, worker *w, const list *l)
   }
 }
 
-/* The square between two rows as rounded. */
-static double rounded_square(const descent *s, int64_t row, int64_t other)
+/* The square between two rows as rounded, from the product of their integers. */
+static double rounded_square(const descent *s, int64_t row, int64_t other,
+                             int32_t product)
 {
   const mt_rounded *a = s->facts + row, *b = s->facts + other;
-  int32_t product = s->kernel->of_two(s->pairs, s->rounded + row * s->pairs,
-                                      s->rounded + other * s->pairs);
   return a->square + b->square - 2.0 * (double)a->step * (double)b->step * product;
 }
 
@@ -216,7 +215,9 @@ static void compare_waiting(const descent *s, worker *w, const list *l)
       for (int64_t p = 0; p < s->pairs; p += MT_PRODUCT_GROUP)
         __builtin_prefetch(next + p);
     }
-    double square = rounded_square(s, l->row, other);
+    int32_t product = s->kernel->of_two(s->pairs, s->rounded + l->row * s->pairs,
+                                        s->rounded + other * s->pairs);
+    double square = rounded_square(s, l->row, other, product);
     if (!is_beyond(s, l, other, square)) all[count++] = (candidate){square, other};
   }
   qsort(all, (size_t)count, sizeof *all, by_square);
@@ -441,7 +442,7 @@ done:
 
 /* ---- recall --------------------------------------------------------------------------------- */
 
-enum { TOGETHER = 16 }; /* rows whose recall is measured while another row is at hand */
+enum { TOGETHER = MT_PRODUCT_GROUP }; /* rows whose recall is measured at a time */
 
 /* The sampled rows [from, to) that this rank has, and their neighbours so far. */
 static int64_t take_samples(const descent *s, int64_t from, int64_t to, list *lists_out)
@@ -467,16 +468,27 @@ static bool has(const list *l, uint32_t other)
 }
 
 /* How many of their k neighbours are as near as their exact k-th. Comparing the lists that
- * there are with all rows makes them exact. */
-static int64_t count_hits(const descent *s, worker *w, int64_t count, const list *lists)
+ * there are with all rows makes them exact.
+ * group   (pairs, TOGETHER) for the lists' rows as rounded */
+static int64_t count_hits(const descent *s, worker *w, int64_t count, const list *lists,
+                          mt_product_pair *group)
 {
   int64_t hits = 0;
-  for (uint32_t other = 0; other < s->n; other++)
+  int32_t products[MT_PRODUCT_ROWS * TOGETHER];
+  for (int64_t p = 0; p < s->pairs; p++)
+    for (int64_t j = 0; j < count; j++)
+      group[p * TOGETHER + j] = s->rounded[lists[j].row * s->pairs + p];
+  for (int64_t other = 0; other < s->n; other++) {
+    int64_t row = other % MT_PRODUCT_ROWS;
+    if (row == 0)
+      s->kernel->of_group(s->pairs, s->rounded + other * s->pairs, group, products);
     for (int64_t j = 0; j < count; j++) {
-      double square = rounded_square(s, lists[j].row, other);
-      if (!is_beyond(s, lists + j, other, square) && !has(lists + j, other))
-        compare(s, w, lists + j, other);
+      const list *l = lists + j;
+      double square = rounded_square(s, l->row, other, products[row * TOGETHER + j]);
+      if (!is_beyond(s, l, other, square) && !has(l, (uint32_t)other))
+        compare(s, w, l, (uint32_t)other);
     }
+  }
   for (int64_t j = 0; j < count; j++) {
     const list found = list_of(s, lists[j].row - s->first);
     double exact = lists[j].distances[s->k - 1];
@@ -492,8 +504,11 @@ static mt_status measure_recall(descent *s, mt_knn_quality *quality)
   double *distances = NULL;
   uint32_t *entries = NULL;
   list *lists = NULL;
-  status =
-      mt_memory_new(room * s->k, sizeof *distances, "distances", (void **)&distances);
+  mt_product_pair *groups = NULL;
+  status = mt_memory_new(room * s->pairs, sizeof *groups, "groups", (void **)&groups);
+  if (status == MT_OK)
+    status =
+        mt_memory_new(room * s->k, sizeof *distances, "distances", (void **)&distances);
   if (status == MT_OK)
     status = mt_memory_new(room * s->k, sizeof *entries, "entries", (void **)&entries);
   if (status == MT_OK)
@@ -507,7 +522,8 @@ static mt_status measure_recall(descent *s, mt_knn_quality *quality)
             to = j + TOGETHER < count ? j + TOGETHER : count;
     list *mine = lists + thread * TOGETHER;
     int64_t many = take_samples(s, j, to, mine);
-    hits += count_hits(s, s->workers + thread, many, mine);
+    hits += count_hits(s, s->workers + thread, many, mine,
+                       groups + thread * TOGETHER * s->pairs);
   }
   MT_TRY(mt_sum_i64(s->comm, 1, &hits));
   quality->sampled = count;
@@ -516,6 +532,7 @@ done:
   free(distances);
   free(entries);
   free(lists);
+  free(groups);
   return status;
 }
 
@@ -598,7 +615,7 @@ static mt_status new_memory(descent *s)
   }
   MT_NEW(s->matrix, s->n * s->d);
   MT_NEW(s->scale, s->n);
-  MT_NEW(s->rounded, s->n * s->pairs);
+  MT_NEW(s->rounded, (s->n + MT_PRODUCT_ROWS) * s->pairs);
   MT_NEW(s->facts, s->n);
   MT_NEW(s->order, plan->trees * s->n);
   MT_NEW(s->place, plan->trees * s->local);

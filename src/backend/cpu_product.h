@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MT_PRODUCT_GROUP = 16 };
+enum { MT_PRODUCT_GROUP = 16, MT_PRODUCT_ROWS = 4 };
 
 /* Two columns of a row, the first in the low half. */
 typedef uint32_t mt_product_pair;
@@ -29,6 +29,11 @@ typedef struct mt_product_kernel {
               int64_t apart, int64_t width, int32_t *sums);
   void (*add_one)(int64_t pairs, const mt_product_pair *a, const mt_product_pair *b,
                   int64_t apart, int64_t width, int32_t *sums);
+
+  /* sums_out (MT_PRODUCT_ROWS, MT_PRODUCT_GROUP): the products of rows that lie one after the
+   * other, pair after pair, with those of a group. */
+  void (*of_group)(int64_t pairs, const mt_product_pair *a, const mt_product_pair *b,
+                   int32_t *sums_out);
 
   /* The product of two rows that lie pair after pair; pairs a multiple of
    * MT_PRODUCT_GROUP. */

@@ -16,7 +16,7 @@ enum { LANES = 8, GROUPS = 1 };
 #else
 enum { LANES = 4, GROUPS = 1 };
 #endif
-enum { ROWS = 4, ONE = MT_PRODUCT_GROUP / LANES, MOST = GROUPS * ONE };
+enum { ROWS = MT_PRODUCT_ROWS, ONE = MT_PRODUCT_GROUP / LANES, MOST = GROUPS * ONE };
 
 typedef uint32_t lanes __attribute__((vector_size(4 * LANES)));
 
@@ -42,10 +42,10 @@ INLINE lanes add_pairs(lanes sum, lanes a, lanes b)
 #endif
 }
 
-/* ROWS rows of a with `vectors` vectors of rows of b. */
-INLINE void add_rows(int vectors, int64_t pairs, const mt_product_pair *a,
-                     const mt_product_pair *b, int64_t apart, int64_t width,
-                     int32_t *sums)
+/* ROWS rows of a with `vectors` vectors of rows of b; a's pairs are `pair` apart, its rows `row`. */
+INLINE void add_rows(int vectors, int64_t pairs, const mt_product_pair *a, int64_t pair,
+                     int64_t row, const mt_product_pair *b, int64_t apart,
+                     int64_t width, int32_t *sums)
 {
   lanes sum[ROWS][MOST], column[MOST];
 #pragma GCC unroll 4
@@ -58,10 +58,10 @@ INLINE void add_rows(int vectors, int64_t pairs, const mt_product_pair *a,
       column[v] = load(b + v / ONE * apart + p * MT_PRODUCT_GROUP + v % ONE * LANES);
 #pragma GCC unroll 4
     for (int i = 0; i < ROWS; i++) {
-      lanes row = (lanes){0} + a[p * MT_PRODUCT_GROUP + i];
+      lanes both = (lanes){0} + a[p * pair + i * row];
 #pragma GCC unroll 4
       for (int v = 0; v < vectors; v++)
-        sum[i][v] = add_pairs(sum[i][v], row, column[v]);
+        sum[i][v] = add_pairs(sum[i][v], both, column[v]);
     }
   }
 #pragma GCC unroll 4
@@ -75,14 +75,22 @@ static void add(int64_t pairs, const mt_product_pair *a, const mt_product_pair *
                 int64_t apart, int64_t width, int32_t *sums)
 {
   for (int i = 0; i < MT_PRODUCT_GROUP; i += ROWS)
-    add_rows(MOST, pairs, a + i, b, apart, width, sums + i * width);
+    add_rows(MOST, pairs, a + i, MT_PRODUCT_GROUP, 1, b, apart, width,
+             sums + i * width);
 }
 
 static void add_one(int64_t pairs, const mt_product_pair *a, const mt_product_pair *b,
                     int64_t apart, int64_t width, int32_t *sums)
 {
   for (int i = 0; i < MT_PRODUCT_GROUP; i += ROWS)
-    add_rows(ONE, pairs, a + i, b, apart, width, sums + i * width);
+    add_rows(ONE, pairs, a + i, MT_PRODUCT_GROUP, 1, b, apart, width, sums + i * width);
+}
+
+static void of_group(int64_t pairs, const mt_product_pair *a, const mt_product_pair *b,
+                     int32_t *sums_out)
+{
+  memset(sums_out, 0, ROWS * MT_PRODUCT_GROUP * sizeof *sums_out);
+  add_rows(ONE, pairs, a, 1, pairs, b, 0, MT_PRODUCT_GROUP, sums_out);
 }
 
 static int32_t of_two(int64_t pairs, const mt_product_pair *a, const mt_product_pair *b)
@@ -111,4 +119,5 @@ const mt_product_kernel KERNEL = {.name = KERNEL_NAME,
                                   .groups = GROUPS,
                                   .add = add,
                                   .add_one = add_one,
+                                  .of_group = of_group,
                                   .of_two = of_two};
