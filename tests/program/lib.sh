@@ -86,10 +86,13 @@ write_deck() {
 DECK
 }
 
-# expect_same A B: the numbers of two output folders, bit for bit
+# expect_same A B: the numbers of two output folders, bit for bit, and the tables if A has them
 expect_same() {
   local file
   for file in topics knn umap hdbscan; do
     "$BUILD/tests/h5same" "$1/$file.h5" "$2/$file.h5" || fail "$1 and $2: other $file.h5"
+  done
+  for file in meta_topics.csv topics.csv; do
+    [ ! -e "$1/$file" ] || cmp "$1/$file" "$2/$file" || fail "$1 and $2: other $file"
   done
 }
