@@ -19,7 +19,7 @@ static int64_t share(int64_t n, int64_t ranks)
  * and kept whole. */
 static int64_t corpus_bytes(const mt_sizes *s)
 {
-  return 12 * share(s->stored, s->ranks) + 200 * share(s->documents, s->ranks) +
+  return 16 * share(s->stored, s->ranks) + 200 * share(s->documents, s->ranks) +
          1000 * s->terms;
 }
 
