@@ -17,7 +17,7 @@ endif
 base_SRC = src/base/log.c src/base/progress.c src/base/memory.c src/base/random.c \
 	src/base/hash.c src/base/stop.c src/base/rows.c
 
-comm_SRC = src/comm/comm.c src/comm/layout.c src/comm/debugger.c
+comm_SRC = src/comm/comm.c src/comm/pool.c src/comm/layout.c src/comm/debugger.c
 
 deck_SRC = src/deck/command_line.c src/deck/deck.c src/deck/help.c src/deck/locate.c \
 	src/deck/nearest.c src/deck/parameters.c src/deck/schema.c src/deck/value.c
@@ -28,7 +28,7 @@ store_SRC = src/store/file.c src/store/write.c src/store/read.c src/store/folder
 corpus_SRC = src/corpus/stage.c src/corpus/build.c src/corpus/collect.c \
 	src/corpus/arrange.c src/corpus/exchange.c src/corpus/vocabulary.c src/corpus/stop_words.c \
 	src/corpus/terms.c src/corpus/tokens.c src/corpus/date.c src/corpus/source.c \
-	src/corpus/intake.c src/corpus/stream.c src/corpus/sgml.c src/corpus/sgml_parts.c src/corpus/jsonl.c src/corpus/flat_json.c \
+	src/corpus/intake.c src/corpus/cut.c src/corpus/csv_rows.c src/corpus/stream.c src/corpus/sgml.c src/corpus/sgml_parts.c src/corpus/jsonl.c src/corpus/flat_json.c \
 	src/corpus/csv.c src/corpus/text.c src/corpus/piece.c src/corpus/decode.c \
 	src/corpus/write.c src/corpus/read.c
 

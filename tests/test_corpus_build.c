@@ -368,10 +368,16 @@ static void test_csv_and_text(void **state)
   mt_built_destroy(&built);
 }
 
-/* Every rank of any number of ranks, one after the other: each record is read once. */
+/* ---- shares ------------------------------------------------------------------------------- */
+
+/* What the ranks read of a file: in `seen`, how often each identifier was met by this one. */
+typedef mt_status (*record_reader)(const mt_piece *, const mt_corpus_options *, mt_sink,
+                                   void *);
+static record_reader reader_of_shares;
+
 static mt_status on_one(void *context, const mt_record *record)
 {
-  int *seen = context;
+  int64_t *seen = context;
   char id[8] = "";
   memcpy(id, record->id.at, record->id.size < 7 ? record->id.size : 7);
   seen[atoi(id)]++;
@@ -381,56 +387,55 @@ static mt_status on_one(void *context, const mt_record *record)
 static mt_status on_piece(void *context, int64_t member, const mt_piece *piece)
 {
   (void)member;
-  bool sgml = piece->name[strlen(piece->name) - 1] == 'm';
-  return (sgml ? mt_reader_sgml : mt_reader_jsonl)(piece, &parameters.corpus, on_one,
-                                                   context);
+  return reader_of_shares(piece, &parameters.corpus, on_one, context);
 }
 
-static void expect_each_once(int size, size_t piece_bytes, int n)
+static void expect_each_once(size_t piece_bytes, int n)
 {
-  int seen[64] = {0};
+  int64_t seen[64] = {0}, *place;
   mt_source source;
-  assert_int_equal(mt_source_list(&parameters.corpus, &source), MT_OK);
-  for (int rank = 0; rank < size; rank++) {
-    mt_members members;
-    assert_int_equal(
-        mt_intake(&source, rank, size, piece_bytes, on_piece, seen, &members), MT_OK);
-    mt_members_destroy(&members);
-  }
-  for (int i = 0; i < n; i++)
-    if (seen[i] != 1)
-      fail_msg("record %d was read %d times (%d ranks, pieces of %zu)", i, seen[i],
-               size, piece_bytes);
+  assert_int_equal(mt_source_share(&comm, &parameters.corpus, &source), MT_OK);
+  assert_int_equal(mt_intake(&comm, &source, piece_bytes, on_piece, seen, &place),
+                   MT_OK);
+  mt_sum_i64(&comm, 64, seen);
+  for (int i = 0; i < 64; i++)
+    if (seen[i] != (i < n))
+      fail_msg("record %d of %d was read %lld times (pieces of %zu)", i, n,
+               (long long)seen[i], piece_bytes);
+  free(place);
   mt_source_destroy(&source);
 }
 
+/* Files of few records, so that parts are smaller than they, and of many. */
 static void test_shares(void **state)
 {
   (void)state;
-  enum { N = 60 };
-  mt_buffer lines = {0}, documents = {0};
-  for (int i = 0; i < N; i++) {
-    char text[200];
-    int size = snprintf(text, sizeof text, "{\"id\": %d, \"text\": \"%.*s\"}\n%s", i,
-                        i * 7 % 40, "........................................",
-                        i % 9 == 0 ? "\n" : "");
-    assert_int_equal(mt_buffer_add(&lines, text, (size_t)size), MT_OK);
-    size = snprintf(text, sizeof text, "<REUTERS NEWID=\"%d\">%.*s</REUTERS>%s", i,
-                    i * 7 % 40, "........................................",
-                    i % 9 == 0 ? "\n" : "");
-    assert_int_equal(mt_buffer_add(&documents, text, (size_t)size), MT_OK);
-  }
-  write_bytes("1/a.jsonl", lines.bytes, (size_t)lines.size);
-  write_bytes("2/a.sgm", documents.bytes, (size_t)documents.size);
-  for (int f = 1; f <= 2; f++) {
-    look_at(f == 1 ? "1" : "2");
-    for (int size = 1; size < 130; size += size < 12 ? 1 : 13)
+  static const struct {
+    const char *name, *record;
+    record_reader read;
+  } kinds[] = {{"a.jsonl", "{\"id\": %d, \"text\": \"%.*s\"}\n%s", mt_reader_jsonl},
+               {"a.sgm", "<REUTERS NEWID=\"%d\">%.*s</REUTERS>%s", mt_reader_sgml},
+               {"a.csv", "%d,,\"%.*s\n\"\n%s", mt_reader_csv}};
+  for (int k = 0; k < 3; k++)
+    for (int n = 0; n < 60; n += n < 6 ? 1 : 18) {
+      mt_buffer bytes = {0};
+      if (k == 2) mt_buffer_add(&bytes, "id,date,text\n", 13);
+      for (int i = 0; i < n; i++) {
+        char text[200];
+        int size = snprintf(text, sizeof text, kinds[k].record, i, i * 7 % 40,
+                            "........................................",
+                            i % 9 == 0 ? "\n" : "");
+        assert_int_equal(mt_buffer_add(&bytes, text, (size_t)size), MT_OK);
+      }
+      write_bytes(kinds[k].name, bytes.bytes != NULL ? bytes.bytes : "",
+                  (size_t)bytes.size);
+      mt_buffer_destroy(&bytes);
+      look_at(kinds[k].name);
+      reader_of_shares = kinds[k].read;
       for (size_t piece_bytes = 1; piece_bytes < 5000;
            piece_bytes = 3 * piece_bytes + 2)
-        expect_each_once(size, piece_bytes, N);
-  }
-  mt_buffer_destroy(&lines);
-  mt_buffer_destroy(&documents);
+        expect_each_once(piece_bytes, n);
+    }
 }
 
 /* ---- what must be refused ------------------------------------------------------------------------ */

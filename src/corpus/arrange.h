@@ -7,7 +7,7 @@
 /**
  * The position of each of this rank's documents among all: by period, then by member's
  * place, then as in the member. Collective.
- * place     (members) of mt_members_order
+ * place     (members) mt_intake's
  * order_out      (collection->n_documents) documents by position; owned by the caller, as
  * positions_out  (collection->n_documents)
  */

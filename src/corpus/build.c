@@ -145,7 +145,7 @@ static void log_source(const mt_corpus_options *options, const mt_source *source
 
 static mt_status read_all(const mt_comm *comm, const mt_corpus_options *options,
                           bool count_only, size_t piece_bytes,
-                          mt_collection *collection, mt_members *members,
+                          mt_collection *collection, int64_t **place_out,
                           mt_survey *survey)
 {
   mt_status status = MT_OK;
@@ -158,8 +158,7 @@ static mt_status read_all(const mt_comm *comm, const mt_corpus_options *options,
   log_source(options, &source);
   survey->format = source.format;
   survey->n_files = source.n;
-  MT_TRY(mt_agree(comm, mt_collect(collection, &source, comm->rank, comm->size,
-                                   piece_bytes, members)));
+  MT_TRY(mt_collect(comm, collection, &source, piece_bytes, place_out));
   MT_TRY(sum_survey(comm, collection, survey));
 done:
   mt_source_destroy(&source);
@@ -171,14 +170,14 @@ mt_status mt_corpus_survey(const mt_comm *comm, const mt_corpus_options *options
 {
   mt_status status = MT_OK;
   mt_collection collection = {0};
-  mt_members members = {0};
+  int64_t *place = NULL;
   mt_survey survey = {0};
-  MT_TRY(read_all(comm, options, true, MT_PIECE_BYTES, &collection, &members, &survey));
+  MT_TRY(read_all(comm, options, true, MT_PIECE_BYTES, &collection, &place, &survey));
   *survey_out = survey;
   memset(&survey, 0, sizeof survey);
 done:
   mt_survey_destroy(&survey);
-  mt_members_destroy(&members);
+  free(place);
   mt_collection_close(&collection);
   return status;
 }
@@ -237,33 +236,18 @@ done:
   return status;
 }
 
-static mt_status place_members(const mt_members *members, int64_t **place_out)
-{
-  mt_status status = MT_OK;
-  int64_t *place = NULL;
-  MT_NEW(place, members->n);
-  MT_TRY(mt_members_order(members, place));
-  *place_out = place;
-  place = NULL;
-done:
-  free(place);
-  return status;
-}
-
 mt_status mt_corpus_build(const mt_comm *comm, const mt_corpus_options *options,
                           size_t piece_bytes, mt_built *built_out)
 {
   mt_status status = MT_OK;
   mt_collection collection = {0};
-  mt_members members = {0};
   mt_built built = {0};
   int64_t *place = NULL, *order = NULL, *positions = NULL;
 
-  MT_TRY(read_all(comm, options, false, piece_bytes, &collection, &members,
-                  &built.survey));
+  MT_TRY(
+      read_all(comm, options, false, piece_bytes, &collection, &place, &built.survey));
   MT_TRY(mt_vocabulary_build(comm, options, built.survey.n_documents, &collection.terms,
                              &built.vocabulary));
-  MT_TRY(mt_agree(comm, place_members(&members, &place)));
   MT_TRY(mt_arrange_positions(comm, &collection, place, &order, &positions));
   MT_TRY(mt_arrange_rows(comm, &collection, order, positions, &built));
   MT_TRY(mt_agree(comm, hash_content(comm, &built)));
@@ -274,7 +258,6 @@ done:
   free(place);
   free(order);
   free(positions);
-  mt_members_destroy(&members);
   mt_collection_close(&collection);
   return status;
 }

@@ -1,4 +1,5 @@
 #include "corpus/collect.h"
+#include "comm/pool.h"
 #include "corpus/scan.h"
 #include "corpus/tokens.h"
 
@@ -186,6 +187,7 @@ static mt_status on_record(void *context, const mt_record *record)
   mt_collection *c = context;
   mt_tally *tally;
   mt_skip skip;
+  mt_pool_progress(c->pool);
   MT_TRY(judge(c, record, &skip, &tally));
   c->n_records++;
   if (skip != MT_SKIP_NONE) {
@@ -228,6 +230,7 @@ static mt_status on_piece(void *context, int64_t member, const mt_piece *piece)
   int64_t before = c->n_records;
   c->member = member;
   c->piece = piece->offset;
+  c->pool = piece->pool;
   MT_TRY(readers[c->format](piece, c->options, on_record, c));
   if (c->format == MT_FORMAT_REUTERS_SGML) {
     int64_t held = count_openings(piece->bytes, piece->size),
@@ -240,11 +243,11 @@ done:
   return status;
 }
 
-mt_status mt_collect(mt_collection *collection, const mt_source *source, int rank,
-                     int size, size_t piece_bytes, mt_members *members_out)
+mt_status mt_collect(const mt_comm *comm, mt_collection *collection,
+                     const mt_source *source, size_t piece_bytes, int64_t **place_out)
 {
   collection->format = source->format;
-  return mt_intake(source, rank, size, piece_bytes, on_piece, collection, members_out);
+  return mt_intake(comm, source, piece_bytes, on_piece, collection, place_out);
 }
 
 mt_status mt_collection_open(const mt_corpus_options *options, bool count_only,

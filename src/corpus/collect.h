@@ -37,7 +37,8 @@ typedef struct mt_collection {
   int64_t n_tallies, tallies_capacity;
   mt_tally *tallies; /* ascending keys */
   int64_t n_records, skipped[MT_SKIP_KINDS];
-  int64_t member, piece; /* of the piece in hand */
+  int64_t member, piece; /* of the piece in hand, as the next */
+  struct mt_pool *pool;
 } mt_collection;
 
 /* In a row nearly every entry is one word: count in the low bits, term above. One that is too
@@ -75,8 +76,8 @@ mt_status mt_collection_open(const mt_corpus_options *options, bool count_only,
                              mt_collection *out);
 void mt_collection_close(mt_collection *collection);
 
-/* Reads this rank's share. Not collective. */
-mt_status mt_collect(mt_collection *collection, const mt_source *source, int rank,
-                     int size, size_t piece_bytes, mt_members *members_out);
+/* Reads this rank's share. Collective; place_out as mt_intake's. */
+mt_status mt_collect(const mt_comm *comm, mt_collection *collection,
+                     const mt_source *source, size_t piece_bytes, int64_t **place_out);
 
 #endif

@@ -1,3 +1,4 @@
+#include "corpus/csv_rows.h"
 #include "corpus/decode.h"
 #include "corpus/readers.h"
 
@@ -64,13 +65,15 @@ static mt_status read_header(csv_reader *reader)
                                       options->title_field, options->text_field};
   for (int f = 0; f < COLUMNS; f++) reader->where[f] = find_column(reader, names[f]);
   reader->n_columns = reader->n_fields;
-  for (int f = COLUMN_DATE; f < COLUMNS; f += COLUMN_TEXT - COLUMN_DATE)
-    if (reader->where[f] < 0)
-      return mt_fail(MT_ERR_INPUT,
-                     "%s: no column \"%s\" in the header: %.*s; name the columns with "
-                     "corpus.date_field and corpus.text_field",
-                     reader->piece->name, names[f], header_length(reader->piece),
-                     reader->piece->bytes);
+  for (int f = COLUMN_DATE; f < COLUMNS; f += COLUMN_TEXT - COLUMN_DATE) {
+    if (reader->where[f] >= 0) continue;
+    if (reader->piece->head.size > 0) return MT_ERR_INPUT; /* said with the first */
+    return mt_fail(MT_ERR_INPUT,
+                   "%s: no column \"%s\" in the header: %.*s; name the columns with "
+                   "corpus.date_field and corpus.text_field",
+                   reader->piece->name, names[f], header_length(reader->piece),
+                   reader->piece->bytes);
+  }
   return MT_OK;
 }
 
@@ -154,42 +157,59 @@ static void on_row(int end, void *context)
 
 /* ---- the file ---------------------------------------------------------------------------- */
 
-static unsigned char separator(const char *bytes, size_t size)
+/* After the first line end at or after `at`; `line_feed` is the next \n, kept. */
+static size_t line_end(const mt_piece *piece, size_t at, size_t *line_feed)
 {
-  const char *end = memchr(bytes, '\n', size);
-  size_t line = end != NULL ? (size_t)(end - bytes) : size;
-  if (memchr(bytes, ',', line) != NULL) return ',';
-  if (memchr(bytes, '\t', line) != NULL) return '\t';
-  return memchr(bytes, ';', line) != NULL ? ';' : ',';
+  const char *bytes = piece->bytes, *end;
+  if (*line_feed < at || at == 0) {
+    end = memchr(bytes + at, '\n', piece->size - at);
+    *line_feed = end != NULL ? (size_t)(end - bytes) : piece->size;
+  }
+  end = memchr(bytes + at, '\r', *line_feed - at);
+  if (end != NULL) return (size_t)(end - bytes) + 1;
+  return *line_feed < piece->size ? *line_feed + 1 : piece->size;
+}
+
+static mt_status parse_bytes(csv_reader *reader, const char *bytes, size_t size)
+{
+  struct csv_parser *parser = &reader->parser;
+  size_t took = csv_parse(parser, bytes, size, on_field, on_row, reader);
+  if (reader->status != MT_OK || took == size) return reader->status;
+  if (csv_error(parser) != CSV_EPARSE)
+    return mt_fail(MT_ERR_MEMORY, "%s: %s", reader->piece->name,
+                   csv_strerror(csv_error(parser)));
+  /* with strict alone */
+  if (reader->n_columns == 0 && reader->piece->head.size > 0)
+    return MT_ERR_INPUT; /* said with the first piece */
+  return damaged(reader, MT_SKIP_DAMAGED, "a quote inside a field%s", "");
 }
 
 /* A line at a time, so that it is known where a row begins. */
-static mt_status parse(csv_reader *reader, size_t at)
+static mt_status parse(csv_reader *reader)
 {
+  mt_status status = MT_OK;
   const mt_piece *piece = reader->piece;
+  mt_span head = piece->head;
+  size_t at = 0, line_feed = 0, mark = mt_csv_mark(head.at, head.size);
+  if (head.size > 0)
+    MT_TRY(parse_bytes(reader, head.at + mark, head.size - mark));
+  else
+    at = mt_csv_mark(piece->bytes, piece->size);
   reader->row_at = at;
-  while (at < piece->size) {
-    const char *end = memchr(piece->bytes + at, '\n', piece->size - at);
-    size_t size = (end != NULL ? (size_t)(end + 1 - piece->bytes) : piece->size) - at;
-    reader->next_at = at + size;
-    size_t took =
-        csv_parse(&reader->parser, piece->bytes + at, size, on_field, on_row, reader);
-    if (reader->status != MT_OK) return reader->status;
-    if (took != size && csv_error(&reader->parser) != CSV_EPARSE)
-      return mt_fail(MT_ERR_MEMORY, "%s: %s", piece->name,
-                     csv_strerror(csv_error(&reader->parser)));
-    if (took != size) /* with strict alone */
-      return damaged(reader, MT_SKIP_DAMAGED, "a quote inside a field%s", "");
-    at += size;
+  for (; at < piece->size; at = reader->next_at) {
+    reader->next_at = line_end(piece, at, &line_feed);
+    MT_TRY(parse_bytes(reader, piece->bytes + at, reader->next_at - at));
     if (reader->n_fields == 0 && reader->row.size == 0 && !reader->parser.quoted)
-      reader->row_at = at; /* a blank line, or the \n of \r\n */
+      reader->row_at = reader->next_at; /* a blank line, or the \n of \r\n */
   }
   csv_set_opts(&reader->parser,
                CSV_STRICT | CSV_STRICT_FINI); /* ask for the last quote */
   if (csv_fini(&reader->parser, on_field, on_row, reader) != 0)
     return damaged(reader, MT_SKIP_DAMAGED,
                    "a quote that is opened here is not closed%s", "");
-  return reader->status;
+  status = reader->status;
+done:
+  return status;
 }
 
 mt_status mt_reader_csv(const mt_piece *piece, const mt_corpus_options *options,
@@ -198,16 +218,16 @@ mt_status mt_reader_csv(const mt_piece *piece, const mt_corpus_options *options,
   mt_status status = MT_OK;
   csv_reader reader = {
       .piece = piece, .options = options, .sink = sink, .context = context};
-  size_t at = piece->size >= 3 && memcmp(piece->bytes, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
-
+  mt_span first =
+      piece->head.size > 0 ? piece->head : (mt_span){piece->bytes, piece->size};
   unsigned char mode = options->strict ? CSV_STRICT : 0;
 
   MT_TRY(mt_decoder_open(options->encoding, MT_FALLBACK_NONE, &reader.decoder));
   MT_REQUIRE(csv_init(&reader.parser, mode) == 0, MT_ERR_LIBRARY, "csv_init failed");
   reader.parser_open = true;
   csv_set_blk_size(&reader.parser, (size_t)1 << 20); /* its buffer grows by this */
-  csv_set_delim(&reader.parser, separator(piece->bytes + at, piece->size - at));
-  MT_TRY(parse(&reader, at));
+  csv_set_delim(&reader.parser, mt_csv_separator(first.at, first.size));
+  MT_TRY(parse(&reader));
 done:
   if (reader.parser_open) csv_free(&reader.parser);
   for (int f = 0; f < COLUMNS; f++) mt_buffer_destroy(&reader.values[f]);

@@ -3,363 +3,437 @@
 #include "base/memory.h"
 #include "base/progress.h"
 #include "base/stop.h"
-#include "corpus/buffer.h"
-#include "corpus/stream.h"
+#include "comm/pool.h"
+#include "corpus/cut.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <unistd.h>
 
-/* ---- members ------------------------------------------------------------------------------- */
+/* Bytes of the plain files, or of the others, one after the other. */
+typedef struct share {
+  int64_t first, last; /* this rank's are [first, last) */
+  bool is_last;
+  int64_t begin; /* of the file in hand */
+} share;
 
-void mt_members_destroy(mt_members *members)
-{
-  for (int64_t m = 0; m < members->n; m++) free(members->list[m].name);
-  free(members->list);
-  memset(members, 0, sizeof *members);
-}
-
-static mt_status add_member(mt_members *members, int64_t file, const char *name)
-{
-  mt_status status = MT_OK;
-  MT_GROW(members->list, members->capacity, members->n + 1);
-  members->list[members->n] = (struct mt_member){.file = file};
-  MT_TRY(mt_string_copy(name, &members->list[members->n].name));
-  members->n++;
-done:
-  return status;
-}
-
-static int by_place(const void *a, const void *b, void *context)
-{
-  const mt_members *members = context;
-  int64_t m = *(const int64_t *)a, o = *(const int64_t *)b;
-  const struct mt_member *one = &members->list[m], *other = &members->list[o];
-  if (one->file != other->file) return one->file < other->file ? -1 : 1;
-  int order = strcmp(one->name, other->name);
-  return order != 0 ? order : (m > o) - (m < o);
-}
-
-mt_status mt_members_order(const mt_members *members, int64_t *place_out)
-{
-  mt_status status = MT_OK;
-  int64_t *order = NULL;
-  MT_NEW(order, members->n);
-  for (int64_t m = 0; m < members->n; m++) order[m] = m;
-  qsort_r(order, (size_t)members->n, sizeof *order, by_place, (void *)members);
-  for (int64_t i = 0; i < members->n; i++) place_out[order[i]] = i;
-done:
-  free(order);
-  return status;
-}
-
-/* ---- where records begin ------------------------------------------------------------------- */
-
-/* The first record that begins at or after `at` in bytes that stand at `offset` in their
- * file; -1: not in these bytes. */
-static int64_t next_line(const char *bytes, int64_t size, int64_t offset, int64_t at)
-{
-  if (offset + at == 0) return 0;
-  if (at == 0 || at > size) return -1; /* the byte before must be seen */
-  const char *end = memchr(bytes + at - 1, '\n', (size_t)(size - at + 1));
-  return end != NULL ? end + 1 - bytes : -1;
-}
-
-static int64_t next_document(const char *bytes, int64_t size, int64_t at)
-{
-  static const int64_t length = sizeof "<REUTERS" - 1;
-  if (at >= size) return -1;
-  int64_t found = (int64_t)mt_sgml_next(bytes, (size_t)size, (size_t)at);
-  return found + length >= size ? -1 : found; /* at the end: the next bytes tell */
-}
-
-/* ---- cutting a run of bytes ------------------------------------------------------------------ */
-
-typedef struct cutter {
-  mt_corpus_format format;
-  size_t piece_bytes;
-  mt_piece piece; /* name, path, folder; the rest as it goes */
-  int64_t member;
-  mt_piece_sink sink;
-  void *context;
-  int rank, size;
-  int64_t *turn; /* counts pieces that go round the ranks; NULL: all are this rank's */
-  int file;      /* read from here, or else */
-  mt_stream *stream; /* from here */
-  mt_buffer window;  /* bytes [offset, offset + window.size) of the file */
-  int64_t offset;
-  bool ended;
-  int64_t done,
-      from; /* bytes of this rank's work before this file; its first byte here */
-} cutter;
-
-static void show_progress(const cutter *c)
-{
-  int64_t here =
-      c->stream != NULL ? mt_stream_consumed(c->stream) : c->offset - c->from;
-  mt_progress_update(c->done + here);
-}
-
-static mt_status fill(cutter *c, size_t size)
-{
-  mt_status status = MT_OK;
-  if (mt_stop_requested()) return MT_STOPPED;
-  MT_TRY(mt_buffer_reserve(&c->window, size));
-  while (size > 0 && !c->ended) {
-    char *to = c->window.bytes + c->window.size;
-    size_t got = 0;
-    if (c->stream != NULL) {
-      mt_log_replicated(true); /* all ranks read it and find the same */
-      status = mt_stream_read(c->stream, to, size, &got);
-      mt_log_replicated(false);
-      MT_TRY(status);
-    } else {
-      ssize_t n = pread(c->file, to, size, (off_t)(c->offset + c->window.size));
-      if (n < 0 && errno == EINTR) continue;
-      MT_REQUIRE(n >= 0, MT_ERR_IO, "cannot read %s: %s", c->piece.path,
-                 strerror(errno));
-      got = (size_t)n;
-    }
-    c->ended = got == 0;
-    c->window.size += (int64_t)got;
-    size -= got;
-  }
-done:
-  return status;
-}
-
-/* A piece and more from `start` on, so that its end is seen; little of it is left over then,
- * to be moved, and all of it is in the cache. */
-static mt_status fill_up(cutter *c, int64_t start)
-{
-  int64_t want = start + (int64_t)(c->piece_bytes + c->piece_bytes / 16);
-  return fill(c, want > c->window.size ? (size_t)(want - c->window.size) : 0);
-}
-
-/* The place in the window of the first record at or after file offset `at`, reading as far
- * as needed; the window's end if there is none. */
-static mt_status find_start(cutter *c, int64_t at, int64_t *out)
-{
-  mt_status status = MT_OK;
-  int64_t from = at - c->offset, found = -1;
-  for (;;) {
-    found = c->format == MT_FORMAT_JSONL
-                ? next_line(c->window.bytes, c->window.size, c->offset, from)
-                : next_document(c->window.bytes, c->window.size, from);
-    if (found >= 0 || c->ended) break;
-    int64_t seen = c->window.size, back = c->format == MT_FORMAT_JSONL ? 0 : 8;
-    MT_TRY(fill(c, c->piece_bytes > (size_t)seen ? c->piece_bytes : (size_t)seen));
-    if (seen - back > from) from = seen - back;
-  }
-  *out = found >= 0 ? found : c->window.size;
-done:
-  return status;
-}
-
-/* Gives [first, end) of the window, if it is this rank's, and forgets it. */
-static mt_status give(cutter *c, int64_t first, int64_t end)
-{
-  mt_status status = MT_OK;
-  if (c->piece.line > 0) c->piece.line += mt_newlines(c->window.bytes, (size_t)first);
-  c->piece.bytes = c->window.bytes + first;
-  c->piece.size = (size_t)(end - first);
-  c->piece.offset = c->offset + first;
-  bool mine = c->turn == NULL || (*c->turn)++ % c->size == c->rank;
-  if (mine && end > first) MT_TRY(c->sink(c->context, c->member, &c->piece));
-  if (c->piece.line > 0) c->piece.line += mt_newlines(c->piece.bytes, c->piece.size);
-  memmove(c->window.bytes, c->window.bytes + end, (size_t)(c->window.size - end));
-  c->window.size -= end;
-  c->offset += end;
-  show_progress(c);
-done:
-  return status;
-}
-
-/* The records that begin in [from, to) of the file, in pieces. */
-static mt_status cut(cutter *c, int64_t from, int64_t to)
-{
-  mt_status status = MT_OK;
-  int64_t start, end, piece_bytes = (int64_t)c->piece_bytes;
-  c->offset = from > 0 && c->format == MT_FORMAT_JSONL ? from - 1 : from;
-  c->piece.line = c->piece.path == NULL ? 1 : 0;
-  MT_TRY(fill(c, c->piece_bytes));
-  MT_TRY(find_start(c, from, &start));
-  MT_TRY(fill_up(c, start)); /* a line may begin where the window ends */
-  while (c->offset + start < to && start < c->window.size) {
-    int64_t want = c->offset + start + piece_bytes;
-    MT_TRY(find_start(c, want < to ? want : to, &end));
-    MT_TRY(give(c, start, end));
-    MT_TRY(fill_up(c, 0));
-    start = 0;
-  }
-done:
-  return status;
-}
-
-/* All of it as one piece. */
-static mt_status take_whole(cutter *c)
-{
-  mt_status status = MT_OK;
-  c->offset = 0;
-  c->piece.line = 1;
-  if (c->turn != NULL && *c->turn % c->size != c->rank) {
-    (*c->turn)++; /* the stream skips what was not read */
-    return MT_OK;
-  }
-  while (!c->ended) {
-    int64_t room = (int64_t)c->piece_bytes;
-    MT_TRY(fill(c, (size_t)(c->window.size > room ? c->window.size : room)));
-  }
-  c->piece.bytes = c->window.bytes;
-  c->piece.size = (size_t)c->window.size;
-  c->piece.offset = 0;
-  if (c->turn != NULL) (*c->turn)++;
-  show_progress(c);
-  MT_TRY(c->sink(c->context, c->member, &c->piece));
-done:
-  return status;
-}
-
-/* ---- files ---------------------------------------------------------------------------------- */
+/* Where pieces come from: one of a file's members, numbered as they stand in it. */
+typedef struct member {
+  int64_t file, index;
+  char *name; /* if this rank reads it from a stream; owned */
+} member;
 
 typedef struct intake {
+  const mt_comm *comm;
   const mt_source *source;
-  int rank, size;
-  size_t piece_bytes;
-  mt_piece_sink sink;
+  mt_intake_sink sink;
   void *context;
-  mt_members *members;
-  mt_buffer window;          /* lent to the cutters */
-  int64_t turn, first, last; /* bytes of plain files: this rank's are [first, last) */
-  int64_t before, done;      /* bytes of plain files so far; of this rank's work */
+  mt_pool *pool; /* NULL: there are no streams, or no other ranks */
+  mt_cutter cutter;
+  share plain, streamed;
+  int state; /* of CSV, where this rank's first plain file begins */
+  int64_t n_members, members_capacity; /* those that this rank met */
+  member *members;
+  int64_t done; /* bytes of this rank's work before the file in hand */
 } intake;
 
-static bool is_cut(mt_corpus_format format)
+/* ---- shares ---------------------------------------------------------------------------- */
+
+static share share_of(const intake *in, bool streamed)
 {
-  return format == MT_FORMAT_JSONL || format == MT_FORMAT_REUTERS_SGML;
+  int64_t total = 0;
+  int size = in->comm->size, rank = in->comm->rank;
+  for (int64_t f = 0; f < in->source->n; f++)
+    if (in->source->files[f].streamed == streamed) total += in->source->files[f].size;
+  return (share){.first = mt_part_first(total, size, rank),
+                 .last = mt_part_first(total, size, rank + 1),
+                 .is_last = rank == size - 1};
 }
 
-static cutter cutter_for(intake *in, const mt_source_file *file, const char *name,
-                         char folder[static 256])
+/* Is the file's beginning in it? */
+static bool has_beginning(const share *s)
 {
-  cutter c = {.format = in->source->format, .piece_bytes = in->piece_bytes, .file = -1};
-  mt_folder_of(file->streamed ? name : file->path, folder, 256);
-  c.piece = (mt_piece){.name = name, .folder = folder};
-  c.sink = in->sink;
-  c.context = in->context;
-  c.rank = in->rank;
-  c.size = in->size;
-  c.member = in->members->n - 1;
-  c.done = in->done;
-  c.window = in->window;
-  c.window.size = 0;
-  return c;
+  return s->begin >= s->first && (s->begin < s->last || s->is_last);
 }
 
-/* This rank's bytes of a plain file: [from, to), to INT64_MAX for its end. */
-static bool my_range(const intake *in, const mt_source_file *file, int64_t *from,
-                     int64_t *to)
+/* Its part of a file, [from, to), to INT64_MAX for the file's end; false: none. */
+static bool part_of(const share *s, const mt_source_file *file, int64_t *from,
+                    int64_t *to)
 {
-  int64_t begin = in->before, end = begin + file->size;
-  bool last = in->rank == in->size - 1;
-  *from = in->first > begin ? in->first - begin : 0;
-  *to = in->last < end ? in->last - begin : INT64_MAX;
-  if (!is_cut(in->source->format))
-    return begin >= in->first && (begin < in->last || last);
+  int64_t end = s->begin + file->size;
+  *from = s->first > s->begin ? s->first - s->begin : 0;
+  *to = s->last < end ? s->last - s->begin : INT64_MAX;
   return *from<file->size && * to> * from;
 }
 
-static mt_status take_plain(intake *in, const mt_source_file *file)
+/* ---- members --------------------------------------------------------------------------- */
+
+static mt_status add_member(intake *in, int64_t file, int64_t index, const char *name)
 {
-  int64_t from, to;
-  char folder[256];
-  mt_status status = add_member(in->members, file - in->source->files, file->name);
-  if (status != MT_OK) return status;
-  cutter c = cutter_for(in, file, file->name, folder);
-  c.piece.path = file->path;
-  if (!my_range(in, file, &from, &to)) return MT_OK;
-  c.from = from;
-  c.file = open(file->path, O_RDONLY | O_CLOEXEC);
-  MT_REQUIRE(c.file >= 0, MT_ERR_INPUT, "cannot read %s: %s", file->path,
-             strerror(errno));
-  if (is_cut(c.format))
-    status = cut(&c, from, to);
-  else
-    status = take_whole(&c);
+  mt_status status = MT_OK;
+  MT_GROW(in->members, in->members_capacity, in->n_members + 1);
+  member *one = &in->members[in->n_members];
+  *one = (member){.file = file, .index = index};
+  MT_TRY(mt_string_copy(name, &one->name));
+  in->n_members++;
 done:
-  if (c.file >= 0) close(c.file);
-  in->done += c.offset + c.window.size - from;
-  in->window = c.window;
   return status;
 }
 
-static mt_status take_member(intake *in, const mt_source_file *file, const char *name,
+/* Members of one file by name. */
+static int by_name(const void *a, const void *b)
+{
+  const member *one = *(member *const *)a, *other = *(member *const *)b;
+  int order = strcmp(one->name, other->name);
+  return order != 0 ? order : (one->index > other->index) - (one->index < other->index);
+}
+
+/* Adds to orders: the file, how many members it has, and each one's place among them.
+ * members  those of one file, in the order of their indices */
+static mt_status add_order(int64_t n, member *members, mt_buffer *orders)
+{
+  mt_status status = MT_OK;
+  member **sorted = NULL;
+  int64_t head[] = {members[0].file, n}, *place = NULL;
+  MT_NEW(sorted, n);
+  MT_NEW(place, n);
+  for (int64_t m = 0; m < n; m++) sorted[m] = &members[m];
+  qsort(sorted, (size_t)n, sizeof *sorted, by_name);
+  for (int64_t i = 0; i < n; i++) place[sorted[i]->index] = i;
+  MT_TRY(mt_buffer_add(orders, head, sizeof head));
+  MT_TRY(mt_buffer_add(orders, place, (size_t)n * sizeof *place));
+done:
+  free(sorted);
+  free(place);
+  return status;
+}
+
+/* Of the streams that this rank has read. */
+static mt_status own_orders(const intake *in, mt_buffer *orders)
+{
+  mt_status status = MT_OK;
+  int64_t first = 0, m = 0;
+  for (; m < in->n_members; first = m) {
+    for (m++; m < in->n_members && in->members[m].file == in->members[first].file;) m++;
+    if (in->members[first].name != NULL)
+      MT_TRY(add_order(m - first, in->members + first, orders));
+  }
+done:
+  return status;
+}
+
+/* The place of each of this rank's members, from all ranks' orders. */
+static mt_status place_members(const intake *in, int64_t n, const int64_t *orders,
+                               int64_t **place_out)
+{
+  mt_status status = MT_OK;
+  const int64_t **order_of = NULL;
+  int64_t *first = NULL, *place = NULL, before = 0;
+  MT_NEW(order_of, in->source->n);
+  MT_NEW(first, in->source->n);
+  MT_NEW(place, in->n_members);
+  for (const int64_t *at = orders; at < orders + n; at += 2 + at[1])
+    order_of[at[0]] = at;
+  for (int64_t f = 0; f < in->source->n; f++) {
+    first[f] = before;
+    before += order_of[f] != NULL ? order_of[f][1] : 1;
+  }
+  for (int64_t m = 0; m < in->n_members; m++) {
+    const member *one = &in->members[m];
+    const int64_t *order = order_of[one->file];
+    place[m] = first[one->file] + (order != NULL ? order[2 + one->index] : 0);
+  }
+  *place_out = place;
+  place = NULL;
+done:
+  free(order_of);
+  free(first);
+  free(place);
+  return status;
+}
+
+static mt_status share_places(const intake *in, int64_t **place_out)
+{
+  mt_status status = MT_OK;
+  mt_buffer own = {0};
+  int64_t *all = NULL;
+  size_t size = 0;
+  MT_TRY(mt_agree(in->comm, own_orders(in, &own)));
+  MT_TRY(
+      mt_allgather_bytes(in->comm, (size_t)own.size, own.bytes, &size, (void **)&all));
+  MT_TRY(mt_agree(in->comm,
+                  place_members(in, (int64_t)(size / sizeof *all), all, place_out)));
+done:
+  mt_buffer_destroy(&own);
+  free(all);
+  return status;
+}
+
+/* ---- pieces that go to other ranks ----------------------------------------------------- */
+
+/* What is sent before the name, the head and the bytes of a piece. */
+typedef struct parcel {
+  int64_t file, index, offset, line, name_size, head_size; /* name_size: with its \0 */
+} parcel;
+
+static mt_status offer(intake *in, const member *from, const mt_piece *piece,
+                       bool *given_out)
+{
+  size_t name_size = strlen(piece->name) + 1;
+  parcel head = {from->file,  from->index,        piece->offset,
+                 piece->line, (int64_t)name_size, (int64_t)piece->head.size};
+  const struct iovec parts[] = {{&head, sizeof head},
+                                {(void *)piece->name, name_size},
+                                {(void *)piece->head.at, piece->head.size},
+                                {(void *)piece->bytes, piece->size}};
+  return mt_pool_give(in->pool, sizeof parts / sizeof parts[0], parts, given_out);
+}
+
+static mt_status take_parcel(intake *in, const char *at, int64_t size)
+{
+  mt_status status = MT_OK;
+  parcel head;
+  char folder[256];
+  const char *end = at + size;
+  if (mt_stop_requested()) return MT_STOPPED;
+  memcpy(&head, at, sizeof head);
+  at += sizeof head;
+  mt_piece piece = {.name = at, .offset = head.offset, .line = head.line};
+  at += head.name_size;
+  piece.head = (mt_span){at, (size_t)head.head_size};
+  piece.bytes = at + head.head_size;
+  piece.size = (size_t)(end - piece.bytes);
+  mt_folder_of(piece.name, folder, sizeof folder);
+  piece.folder = folder;
+  const member *last = in->n_members > 0 ? &in->members[in->n_members - 1] : NULL;
+  if (last == NULL || last->file != head.file || last->index != head.index)
+    MT_TRY(add_member(in, head.file, head.index, NULL));
+  MT_TRY(in->sink(in->context, in->n_members - 1, &piece));
+done:
+  return status;
+}
+
+/* What other ranks have too much of. Who has failed takes it too, so that nobody waits. */
+static mt_status help(intake *in, mt_status status)
+{
+  int64_t size;
+  const char *block;
+  while ((block = mt_pool_take(in->pool, &size)) != NULL)
+    if (status == MT_OK) status = take_parcel(in, block, size);
+  return status;
+}
+
+/* ---- files ----------------------------------------------------------------------------- */
+
+static mt_status on_piece(void *context, const mt_piece *piece)
+{
+  mt_status status = MT_OK;
+  intake *in = context;
+  const mt_stream *stream = in->cutter.stream;
+  bool given = false;
+  if (stream != NULL && in->pool != NULL)
+    MT_TRY(offer(in, &in->members[in->n_members - 1], piece, &given));
+  if (!given) MT_TRY(in->sink(in->context, in->n_members - 1, piece));
+  mt_progress_update(in->done + (stream != NULL
+                                     ? mt_stream_consumed(stream)
+                                     : piece->offset + (int64_t)piece->size));
+done:
+  return status;
+}
+
+/* Opens the file and cuts its part, or says what the part does to each state of CSV. */
+static mt_status take_part(intake *in, int64_t f, int64_t from, int64_t to,
+                           uint8_t *map_out)
+{
+  mt_status status = MT_OK;
+  const mt_source_file *file = &in->source->files[f];
+  char folder[256];
+  mt_folder_of(file->path, folder, sizeof folder);
+  mt_piece piece = {.name = file->name, .path = file->path, .folder = folder};
+  int opened = open(file->path, O_RDONLY | O_CLOEXEC);
+  MT_REQUIRE(opened >= 0, MT_ERR_INPUT, "cannot read %s: %s", file->path,
+             strerror(errno));
+  mt_cutter_begin(&in->cutter, &piece, opened, NULL);
+  MT_TRY(map_out != NULL ? mt_cut_map(&in->cutter, from, to, map_out)
+                         : mt_cut(&in->cutter, from, to, in->state));
+done:
+  if (opened >= 0) close(opened);
+  return status;
+}
+
+static mt_status take_plain(intake *in, int64_t f)
+{
+  mt_status status = MT_OK;
+  const mt_source_file *file = &in->source->files[f];
+  int64_t from, to;
+  bool mine = part_of(&in->plain, file, &from, &to);
+  if (!mt_format_is_cut(in->source->format)) {
+    mine = has_beginning(&in->plain);
+    from = 0;
+  }
+  if (!mine) return MT_OK;
+  MT_TRY(add_member(in, f, 0, NULL));
+  in->done -= from;
+  MT_TRY(take_part(in, f, from, to, NULL));
+  in->done += to < file->size ? to : file->size;
+done:
+  return status;
+}
+
+static mt_status take_member(intake *in, int64_t f, int64_t index, const char *name,
                              mt_stream *stream)
 {
   mt_status status = MT_OK;
   char folder[256];
-  MT_TRY(add_member(in->members, file - in->source->files, name));
-  cutter c = cutter_for(in, file, in->members->list[in->members->n - 1].name, folder);
-  c.stream = stream;
-  c.turn = &in->turn;
-  status = is_cut(c.format) ? cut(&c, 0, INT64_MAX) : take_whole(&c);
-  in->window = c.window;
+  MT_TRY(add_member(in, f, index, name));
+  mt_piece piece = {.name = in->members[in->n_members - 1].name, .folder = folder};
+  piece.pool = in->pool;
+  mt_folder_of(piece.name, folder, sizeof folder);
+  mt_cutter_begin(&in->cutter, &piece, -1, stream);
+  MT_TRY(mt_cut(&in->cutter, 0, INT64_MAX, 0));
 done:
   return status;
 }
 
-static mt_status take_stream(intake *in, const mt_source_file *file)
+static mt_status take_stream(intake *in, int64_t f)
 {
   mt_status status = MT_OK;
+  const mt_source_file *file = &in->source->files[f];
   mt_stream *stream = NULL;
   const char *name;
-  mt_log_replicated(true);
-  status = mt_stream_open(file->path, &stream);
-  mt_log_replicated(false);
-  MT_TRY(status);
+  int64_t index = 0;
+  if (!has_beginning(&in->streamed)) return MT_OK;
+  MT_TRY(mt_stream_open(file->path, &stream));
   for (;;) {
-    mt_log_replicated(true);
-    status = mt_stream_next(stream, &name);
-    mt_log_replicated(false);
-    MT_TRY(status);
+    MT_TRY(mt_stream_next(stream, &name));
     if (name == NULL) break;
     if (name[0] == '\0')
-      MT_TRY(take_member(in, file, file->name, stream));
-    else if (mt_format_takes(in->source->format, name))
-      MT_TRY(take_member(in, file, name, stream));
+      name = file->name;
+    else if (!mt_format_takes(in->source->format, name))
+      continue;
+    MT_TRY(take_member(in, f, index++, name, stream));
   }
+  in->done += file->size;
 done:
   mt_stream_close(stream);
   return status;
 }
 
-mt_status mt_intake(const mt_source *source, int rank, int size, size_t piece_bytes,
-                    mt_piece_sink sink, void *context, mt_members *members_out)
+typedef mt_status (*file_taker)(intake *in, int64_t f);
+
+/* Every plain file, or every other. */
+static mt_status take_files(intake *in, bool streamed, file_taker take)
 {
   mt_status status = MT_OK;
-  mt_members members = {0};
-  intake in = {
-      .source = source, .rank = rank, .size = size, .piece_bytes = piece_bytes};
-  int64_t total = 0, streamed = 0;
-  in.sink = sink;
-  in.context = context;
-  in.members = &members;
-  for (int64_t f = 0; f < source->n; f++)
-    *(source->files[f].streamed ? &streamed : &total) += source->files[f].size;
-  in.first = mt_part_first(total, size, rank);
-  in.last = mt_part_first(total, size, rank + 1);
-  mt_progress_begin(rank, "corpus", in.last - in.first + streamed);
-  for (int64_t f = 0; f < source->n; f++) {
-    const mt_source_file *file = &source->files[f];
-    MT_TRY(file->streamed ? take_stream(&in, file) : take_plain(&in, file));
-    *(file->streamed ? &in.done : &in.before) += file->size;
+  share *s = streamed ? &in->streamed : &in->plain;
+  s->begin = 0;
+  for (int64_t f = 0; f < in->source->n; f++) {
+    if (in->source->files[f].streamed != streamed) continue;
+    MT_TRY(take(in, f));
+    s->begin += in->source->files[f].size;
   }
-  *members_out = members;
-  memset(&members, 0, sizeof members);
 done:
+  return status;
+}
+
+static mt_status read_own(intake *in)
+{
+  mt_status status = MT_OK;
+  MT_TRY(take_files(in, false, take_plain));
+  MT_TRY(take_files(in, true, take_stream));
+done:
+  return status;
+}
+
+/* ---- CSV over ranks -------------------------------------------------------------------- */
+
+/* What this rank's part does to each state where it ends inside a file; else it does not
+ * matter. */
+static mt_status own_map(intake *in, uint8_t map[static MT_CSV_STATES])
+{
+  mt_status status = MT_OK;
+  share *s = &in->plain;
+  memset(map, MT_CSV_ROW, MT_CSV_STATES);
+  s->begin = 0;
+  for (int64_t f = 0; f < in->source->n; f++) {
+    const mt_source_file *file = &in->source->files[f];
+    if (file->streamed) continue;
+    if (s->begin < s->last && s->last < s->begin + file->size)
+      MT_TRY(take_part(in, f, s->first > s->begin ? s->first - s->begin : 0,
+                       s->last - s->begin, map));
+    s->begin += file->size;
+  }
+done:
+  return status;
+}
+
+/* The state in which this rank's part begins: through the parts before it. */
+static mt_status find_state(intake *in)
+{
+  mt_status status = MT_OK;
+  uint8_t own[MT_CSV_STATES], *maps = NULL;
+  int size = in->comm->size;
+  MT_TRY(mt_agree(in->comm, own_map(in, own)));
+  MT_TRY(mt_agree(in->comm,
+                  mt_memory_new(size, sizeof own, "states of CSV", (void **)&maps)));
+  MT_TRY(mt_allgather(in->comm, sizeof own, own, maps));
+  in->state = MT_CSV_ROW;
+  for (int r = 0; r < in->comm->rank; r++)
+    in->state = maps[r * MT_CSV_STATES + in->state];
+done:
+  free(maps);
+  return status;
+}
+
+/* ---- the whole ------------------------------------------------------------------------- */
+
+static mt_status start(intake *in)
+{
+  mt_status status = MT_OK;
+  int64_t total = in->plain.last - in->plain.first;
+  bool streams = false, reads = false;
+  for (int64_t f = 0; f < in->source->n; f++) {
+    const mt_source_file *file = &in->source->files[f];
+    if (!file->streamed) continue;
+    streams = true;
+    if (has_beginning(&in->streamed)) {
+      reads = true;
+      total += file->size;
+    }
+    in->streamed.begin += file->size;
+  }
+  if (in->source->format == MT_FORMAT_CSV && in->comm->size > 1) MT_TRY(find_state(in));
+  if (streams && in->comm->size > 1) MT_TRY(mt_pool_create(in->comm, reads, &in->pool));
+  mt_progress_begin(in->comm->rank, "corpus", total);
+done:
+  return status;
+}
+
+static void close_intake(intake *in)
+{
+  for (int64_t m = 0; m < in->n_members; m++) free(in->members[m].name);
+  free(in->members);
+  mt_cutter_destroy(&in->cutter);
+}
+
+mt_status mt_intake(const mt_comm *comm, const mt_source *source, size_t piece_bytes,
+                    mt_intake_sink sink, void *context, int64_t **place_out)
+{
+  mt_status status = MT_OK;
+  intake in = {.comm = comm, .source = source, .sink = sink, .context = context};
+  in.cutter = (mt_cutter){.format = source->format, .piece_bytes = piece_bytes};
+  in.cutter.sink = on_piece;
+  in.cutter.context = &in;
+  in.plain = share_of(&in, false);
+  in.streamed = share_of(&in, true);
+  MT_TRY(start(&in));
+  status = read_own(&in);
+  if (in.pool != NULL) status = help(&in, status);
+  mt_pool_destroy(comm, &in.pool);
   mt_progress_end();
-  mt_members_destroy(&members);
-  mt_buffer_destroy(&in.window);
+  MT_TRY(mt_agree(comm, status));
+  MT_TRY(share_places(&in, place_out));
+done:
+  close_intake(&in);
   return status;
 }

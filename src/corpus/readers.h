@@ -49,6 +49,11 @@ typedef struct mt_piece {
   int64_t offset;     /* of bytes in the file */
   int64_t line;       /* of its first byte, from 1; 0: not known, count in path */
   const char *folder; /* the name of the folder that it lies in: the date of a text */
+  struct mt_pool
+      *pool; /* what goes to other ranks meanwhile: mt_pool_progress often; NULL:
+                           nothing */
+  mt_span
+      head; /* of CSV: the file's head (csv_rows.h); empty if the piece begins with it */
 } mt_piece;
 
 /**
@@ -68,7 +73,8 @@ mt_status mt_reader_jsonl(const mt_piece *piece, const mt_corpus_options *option
                           mt_sink sink, void *context);
 
 /* CSV (RFC 4180) with a header line, which names the fields as in jsonl; separated by
- * commas, or by semicolons or tabs if the header has no comma. A whole file. */
+ * commas, or by semicolons or tabs if the header has no comma. A header that does not name
+ * the fields is told of where it stands, not with each piece. */
 mt_status mt_reader_csv(const mt_piece *piece, const mt_corpus_options *options,
                         mt_sink sink, void *context);
 
