@@ -1,5 +1,6 @@
 /* RANKS 1 2 3 4 7
  * Collectives against what each must give, with messages of 7 bytes and of any size. */
+#include "comm/pool.h"
 #include "test.h"
 
 #include <stdlib.h>
@@ -144,6 +145,55 @@ static void test_counter(void **state)
   for (int i = 0; i < small.size * DRAWS; i++) assert_int_equal(seen[i], 1);
 }
 
+/* Every other rank gives blocks; each is taken, or kept, once and whole, in the order of its
+ * giver. */
+static void take_block(const char *bytes, int64_t size, int64_t *seen, int64_t *last)
+{
+  int from = bytes[0], number = bytes[1];
+  assert_int_equal(size, 2 + number * from);
+  for (int64_t i = 2; i < size; i++) assert_int_equal(bytes[i], number);
+  assert_true(number > last[from]);
+  last[from] = number;
+  seen[from * 100 + number]++;
+}
+
+static void test_pool(void **state)
+{
+  (void)state;
+  enum { BLOCKS = 40 };
+  mt_pool *pool = NULL;
+  const int step = 2;
+  int64_t seen[16 * 100] = {0}, last[16], size;
+  char head[2], body[16 * BLOCKS];
+  const char *block;
+  bool gives = small.rank % step == 0;
+  for (int r = 0; r < 16; r++) last[r] = -1;
+  assert_int_equal(mt_pool_create(&small, gives, &pool), MT_OK);
+  for (int b = 0; gives && b < BLOCKS; b++) {
+    bool given;
+    char whole[sizeof head + sizeof body];
+    size_t length = (size_t)(b * small.rank);
+    head[0] = (char)small.rank, head[1] = (char)b;
+    memset(body, b, length);
+    const struct iovec parts[] = {{head, sizeof head}, {body, length}};
+    assert_int_equal(mt_pool_give(pool, 2, parts, &given), MT_OK);
+    if (given) continue;
+    memcpy(whole, head, sizeof head);
+    memcpy(whole + sizeof head, body, length);
+    take_block(whole, (int64_t)(sizeof head + length), seen, last);
+  }
+  for (int r = 0; r < 16; r++)
+    if (r != small.rank) last[r] = -1;
+  while ((block = mt_pool_take(pool, &size)) != NULL)
+    take_block(block, size, seen, last);
+  assert_int_equal(size, -1);
+  assert_int_equal(mt_pool_destroy(&small, &pool), MT_OK);
+  assert_int_equal(mt_sum_i64(&small, 16 * 100, seen), MT_OK);
+  for (int i = 0; i < 16 * 100; i++)
+    assert_int_equal(seen[i],
+                     i / 100 < small.size && i / 100 % step == 0 && i % 100 < BLOCKS);
+}
+
 /* Every pair of neighbours makes one; the others are not there. */
 static void test_parts(void **state)
 {
@@ -202,6 +252,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(test_allgather_bytes, shrink),
     cmocka_unit_test_setup(test_ring, shrink),
     cmocka_unit_test_setup(test_counter, shrink),
+    cmocka_unit_test_setup(test_pool, shrink),
     cmocka_unit_test_setup(test_parts, shrink),
     cmocka_unit_test_setup(test_agree, shrink),
     cmocka_unit_test(test_partition),

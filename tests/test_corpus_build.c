@@ -6,6 +6,7 @@
 #include "test.h"
 
 #include "base/stop.h"
+#include "base/random.h"
 #include "corpus/buffer.h"
 #include "corpus/build.h"
 #include "deck/deck.h"
@@ -374,6 +375,7 @@ static void test_csv_and_text(void **state)
 typedef mt_status (*record_reader)(const mt_piece *, const mt_corpus_options *, mt_sink,
                                    void *);
 static record_reader reader_of_shares;
+static size_t longest_piece;
 
 static mt_status on_one(void *context, const mt_record *record)
 {
@@ -387,16 +389,21 @@ static mt_status on_one(void *context, const mt_record *record)
 static mt_status on_piece(void *context, int64_t member, const mt_piece *piece)
 {
   (void)member;
+  if (piece->size > longest_piece) longest_piece = piece->size;
   return reader_of_shares(piece, &parameters.corpus, on_one, context);
 }
 
 static void expect_each_once(size_t piece_bytes, int n)
 {
+  enum { RECORD = 120 }; /* more than any has, with what stands around it */
   int64_t seen[64] = {0}, *place;
   mt_source source;
+  longest_piece = 0;
   assert_int_equal(mt_source_share(&comm, &parameters.corpus, &source), MT_OK);
   assert_int_equal(mt_intake(&comm, &source, piece_bytes, on_piece, seen, &place),
                    MT_OK);
+  assert_in_range(longest_piece, 0,
+                  piece_bytes + RECORD); /* nobody holds a file whole */
   mt_sum_i64(&comm, 64, seen);
   for (int i = 0; i < 64; i++)
     if (seen[i] != (i < n))
@@ -427,15 +434,123 @@ static void test_shares(void **state)
                             i % 9 == 0 ? "\n" : "");
         assert_int_equal(mt_buffer_add(&bytes, text, (size_t)size), MT_OK);
       }
-      write_bytes(kinds[k].name, bytes.bytes != NULL ? bytes.bytes : "",
-                  (size_t)bytes.size);
+      mt_buffer_add(&bytes, "", 1);
+      char compressed[20];
+      snprintf(compressed, sizeof compressed, "%s.gz", kinds[k].name);
+      write_bytes(kinds[k].name, bytes.bytes, (size_t)bytes.size - 1);
+      write_archive(compressed, 1, NULL, (const char *const *)&bytes.bytes);
       mt_buffer_destroy(&bytes);
-      look_at(kinds[k].name);
       reader_of_shares = kinds[k].read;
       for (size_t piece_bytes = 1; piece_bytes < 5000;
-           piece_bytes = 3 * piece_bytes + 2)
+           piece_bytes = 3 * piece_bytes + 2) {
+        look_at(kinds[k].name);
         expect_each_once(piece_bytes, n);
+        look_at(compressed);
+        expect_each_once(piece_bytes, n);
+      }
     }
+}
+
+/* Records of a CSV file, in any order: their sum, and how many. */
+static mt_status on_csv_record(void *context, const mt_record *record)
+{
+  int64_t *sums = context;
+  const mt_span *spans[] = {&record->id, &record->date, &record->title, &record->text};
+  mt_hash *hash = mt_hash_begin();
+  mt_hash_i64(hash, record->offset);
+  mt_hash_i64(hash, record->skip);
+  for (int i = 0; record->skip == MT_SKIP_NONE && i < 4; i++) {
+    mt_hash_i64(hash, (int64_t)spans[i]->size);
+    mt_hash_bytes(hash, spans[i]->at != NULL ? spans[i]->at : "", spans[i]->size);
+  }
+  sums[0] += (int64_t)(mt_hash_key(mt_hash_end(hash).hex, 16) >> 16);
+  sums[1]++;
+  return MT_OK;
+}
+
+static mt_status on_csv_piece(void *context, int64_t member, const mt_piece *piece)
+{
+  (void)member;
+  return mt_reader_csv(piece, &parameters.corpus, on_csv_record, context);
+}
+
+static void expect_csv_of(const char *name, const char *text, size_t piece_bytes)
+{
+  int64_t want[2] = {0}, got[2] = {0}, *place;
+  mt_source source;
+  mt_piece whole = {.name = name, .bytes = text, .size = strlen(text), .line = 1};
+  assert_int_equal(mt_reader_csv(&whole, &parameters.corpus, on_csv_record, want),
+                   MT_OK);
+  assert_int_equal(mt_source_share(&comm, &parameters.corpus, &source), MT_OK);
+  assert_int_equal(mt_intake(&comm, &source, piece_bytes, on_csv_piece, got, &place),
+                   MT_OK);
+  mt_sum_i64(&comm, 2, got);
+  if (got[0] != want[0] || got[1] != want[1])
+    fail_msg("%lld records, not %lld, or others (pieces of %zu): %s", (long long)got[1],
+             (long long)want[1], piece_bytes, text);
+  free(place);
+  mt_source_destroy(&source);
+}
+
+/* Whatever the quotes: what one reader finds in the whole file. The identifiers are offsets. */
+static void test_csv_shares(void **state)
+{
+  (void)state;
+  static const char *const rows[] = {
+      "1987-03,plain\n",
+      "1987-03,\"two\nlines\"\r\n",
+      "1987-04,\"\"\"quoted\"\"\"\n",
+      "\n",
+      "\r\n",
+      "  1987-04,after blanks\n",
+      "1987-03,a\"b\n",
+      "1987-03,\"x\"y,\"z\"\n",
+      "one,two,three\r",
+      "\"1987-03\" ,\"\r\n\"\"\n,\"\n",
+      "1987-05,\"a row\n\nthat is\nlonger\n\nthan any\npart of the file is\n\"\n",
+      "1987-05,\"never closed\n"};
+  enum { ROWS = sizeof rows / sizeof rows[0] };
+  parameters.corpus.strict = false;
+  for (uint64_t i = 0; i < 24; i++) {
+    char text[2000] = "date,text\n";
+    for (uint32_t r = 0; r < 1 + i; r++) {
+      uint32_t words[4];
+      mt_random_words(2, MT_STREAM_TEST, i, r, 0, words);
+      strcat(text, rows[words[0] % (i % 2 == 0 ? ROWS : ROWS - 1)]);
+    }
+    const char *const texts[] = {text};
+    write_file("a.csv", text);
+    write_archive("b.csv.gz", 1, NULL, texts);
+    for (size_t piece_bytes = 1; piece_bytes < 2000;
+         piece_bytes = 30 * piece_bytes + 7) {
+      look_at("a.csv");
+      expect_csv_of("a.csv", text, piece_bytes);
+      look_at("b.csv.gz");
+      expect_csv_of("b.csv.gz", text, piece_bytes);
+    }
+  }
+}
+
+/* Whoever reads the line says where it stands, and nobody waits for who has failed. */
+static void test_damage_in_streams(void **state)
+{
+  (void)state;
+  enum { LINES = 60 };
+  for (int damaged = 1; damaged <= LINES; damaged += 7) {
+    char text[LINES * 60] = "", words[80];
+    for (int i = 1; i <= LINES; i++)
+      sprintf(text + strlen(text), "{\"date\": \"1987-03\", \"text\": \"word\"%s\n",
+              i == damaged ? "" : "}");
+    const char *const texts[] = {text};
+    mt_built built;
+    write_archive("in.jsonl.gz", 1, NULL, texts);
+    look_at("in.jsonl.gz");
+    assert_int_equal(build(20, &built), MT_ERR_INPUT);
+    snprintf(words, sizeof words, "in.jsonl.gz:%d: a line that is not JSON", damaged);
+    int64_t said = strstr(mt_said.text, words) != NULL;
+    mt_sum_i64(&comm, 1, &said);
+    assert_int_equal(said, 1);
+  }
 }
 
 /* ---- what must be refused ------------------------------------------------------------------------ */
@@ -827,6 +942,8 @@ static const struct CMUnitTest tests[] = {
     CASE(test_forms),
     CASE(test_compressed_files),
     CASE(test_shares),
+    CASE(test_csv_shares),
+    CASE(test_damage_in_streams),
     CASE(test_csv_and_text),
     CASE(test_paths),
     CASE(test_cut_archive),

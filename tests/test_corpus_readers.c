@@ -3,7 +3,9 @@
 #include "heard.h"
 #include "test.h"
 
+#include "base/random.h"
 #include "corpus/buffer.h"
+#include "corpus/csv_rows.h"
 #include "corpus/date.h"
 #include "corpus/decode.h"
 #include "corpus/flat_json.h"
@@ -406,6 +408,59 @@ static void test_csv_damage(void **state)
                 "in:2: a row that is not UTF-8", "(invalid encoding);in@14|2|-|b;");
 }
 
+/* Cut wherever a row begins, malformed rows have the same records. */
+static void expect_same_in_pieces(const mt_csv_rows *rows, const char *text,
+                                  size_t size)
+{
+  char *whole;
+  size_t head = mt_csv_head(rows, text, size);
+  int state = MT_CSV_ROW;
+  read_bytes(mt_reader_csv, text, size);
+  whole = strdup(given.bytes);
+  assert_non_null(whole);
+  for (size_t at = head; at < size; at++) {
+    mt_piece piece = {.name = "in", .bytes = text, .size = at, .line = 1};
+    uint8_t map[MT_CSV_STATES];
+    for (int s = 0; s < MT_CSV_STATES; s++) map[s] = (uint8_t)s;
+    mt_csv_rows_map(rows, map, text + head, at - head);
+    assert_int_equal(map[MT_CSV_ROW], state);
+    if (state == MT_CSV_ROW) {
+      read_bytes(mt_reader_csv, text, at);
+      piece.head = (mt_span){text, head};
+      piece.bytes = text + at;
+      piece.size = size - at;
+      piece.offset = (int64_t)at;
+      assert_int_equal(mt_reader_csv(&piece, &options, on_record, NULL), MT_OK);
+      if (strcmp(given.bytes, whole) != 0)
+        fail_msg("cut at %zu of \"%.*s\": %s, not %s", at, (int)size, text, given.bytes,
+                 whole);
+    }
+    state = mt_csv_rows_pass(rows, state, text + at, 1);
+  }
+  free(whole);
+}
+
+static void test_csv_rows(void **state)
+{
+  (void)state;
+  static const char bytes[] = "ab,,\"\"\"\n\n\r \t;";
+  mt_csv_rows rows;
+  char text[80] = "\xEF\xBB\xBF\r\n date,text\r\n";
+  const size_t head = strlen(text);
+  assert_int_equal(mt_csv_rows_make(',', &rows), MT_OK);
+  assert_int_equal(mt_csv_head(&rows, text, head), head - 1);
+  options.strict = false;
+  for (uint64_t i = 0; i < 3000; i++) {
+    size_t size = head + i % 50;
+    for (size_t at = head; at < size; at++) {
+      uint32_t words[4];
+      mt_random_words(1, MT_STREAM_TEST, i, (uint32_t)at, 0, words);
+      text[at] = bytes[words[0] % (sizeof bytes - 1)];
+    }
+    expect_same_in_pieces(&rows, text, size);
+  }
+}
+
 /* ---- text ------------------------------------------------------------------------------------ */
 
 static void test_text(void **state)
@@ -512,6 +567,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(test_flat_json, standard),
     cmocka_unit_test_setup(test_csv, standard),
     cmocka_unit_test_setup(test_csv_damage, standard),
+    cmocka_unit_test_setup(test_csv_rows, standard),
     cmocka_unit_test_setup(test_text, standard),
     cmocka_unit_test_setup(test_dates, standard),
     cmocka_unit_test_setup(test_periods, standard),

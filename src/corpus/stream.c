@@ -20,6 +20,7 @@ struct mt_stream {
   size_t peeked, used;
   char *block;
   int given; /* bytes that are no archive were given */
+  int empty; /* there is nothing to read */
 };
 
 static mt_status broken(const mt_stream *stream, struct archive *archive)
@@ -39,7 +40,7 @@ static la_ssize_t read_outer(mt_stream *stream, void *out, size_t size)
     stream->used += take;
     return (la_ssize_t)take;
   }
-  return archive_read_data(stream->outer, out, size);
+  return stream->empty ? 0 : archive_read_data(stream->outer, out, size);
 }
 
 static la_ssize_t on_read(struct archive *inner, void *context, const void **bytes)
@@ -82,7 +83,8 @@ static mt_status open_outer(mt_stream *stream)
   if (archive_read_open_filename(stream->outer, stream->path, BLOCK) != ARCHIVE_OK)
     return broken(stream, stream->outer);
   int code = archive_read_next_header(stream->outer, &entry);
-  if (code == ARCHIVE_EOF) return MT_OK; /* of no bytes */
+  stream->empty = code == ARCHIVE_EOF;
+  if (stream->empty) return MT_OK;
   if (code != ARCHIVE_OK) return broken(stream, stream->outer);
   while (stream->peeked < PEEK) {
     la_ssize_t got = archive_read_data(stream->outer, stream->peek + stream->peeked,
