@@ -34,7 +34,8 @@ typedef struct intake {
   int state; /* of CSV, where this rank's first plain file begins */
   int64_t n_members, members_capacity; /* those that this rank met */
   member *members;
-  int64_t done; /* bytes of this rank's work before the file in hand */
+  int64_t done;        /* bytes of this rank's work before the file in hand */
+  int64_t kept, given; /* bytes of streams: by this rank, to others */
 } intake;
 
 /* ---- shares ---------------------------------------------------------------------------- */
@@ -225,14 +226,26 @@ static mt_status help(intake *in, mt_status status)
 
 /* ---- files ----------------------------------------------------------------------------- */
 
+/* One piece of a stream: to a rank that waits for it, unless this one has less than its share:
+ * who reads would else keep little, since decompressing takes longer than counting, and the
+ * others would hold its documents. */
+static mt_status share_out(intake *in, const mt_piece *piece, bool *given_out)
+{
+  mt_status status = MT_OK;
+  if (in->pool != NULL && in->kept * (in->comm->size - 1) >= in->given)
+    MT_TRY(offer(in, &in->members[in->n_members - 1], piece, given_out));
+  *(*given_out ? &in->given : &in->kept) += (int64_t)piece->size;
+done:
+  return status;
+}
+
 static mt_status on_piece(void *context, const mt_piece *piece)
 {
   mt_status status = MT_OK;
   intake *in = context;
   const mt_stream *stream = in->cutter.stream;
   bool given = false;
-  if (stream != NULL && in->pool != NULL)
-    MT_TRY(offer(in, &in->members[in->n_members - 1], piece, &given));
+  if (stream != NULL) MT_TRY(share_out(in, piece, &given));
   if (!given) MT_TRY(in->sink(in->context, in->n_members - 1, piece));
   mt_progress_update(in->done + (stream != NULL
                                      ? mt_stream_consumed(stream)
