@@ -1,5 +1,6 @@
 #include "pipeline.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/stop.h"
 #include "store/checksum.h"
 #include "store/folder.h"
@@ -141,6 +142,7 @@ static mt_status run_stage(const mt_comm *world, const mt_layout *layout,
   mt_fingerprint made_by = {""};
   bool tells = world->rank == 0 || world->rank == layout->team_root;
   mt_stage_result result = {.metrics = tells ? json_object() : NULL};
+  mt_memory_trim(); /* the peak is to be this stage's own */
   MT_TRY(mt_record_stage_begin(world, record));
   if (!stage->in_parts) MT_TRY(look(world, run, stage, &made_by, &result.kept));
   if (!result.kept) MT_TRY(work(world, layout, run, stage, &made_by, &result));

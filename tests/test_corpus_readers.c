@@ -172,8 +172,11 @@ static void test_sgml_damage(void **state)
   snprintf(text, sizeof text, "<REUTERS NEWID=\"2\"><BODY>cut %s", first);
   expect_damage(mt_reader_sgml, text, "in:1: the document", "(damaged);1|d|-|x;");
   snprintf(text, sizeof text, "%s<REUT", first);
-  expect_damage(mt_reader_sgml, text, "in:5: the file is cut inside",
+  expect_damage(mt_reader_sgml, text, "in:5: a document is cut inside its <REUTERS tag",
                 "1|d|-|x;(damaged);");
+  snprintf(text, sizeof text, "%s<REU\n%s", first, first); /* whatever comes after it */
+  expect_damage(mt_reader_sgml, text, "in:5: a document is cut inside its <REUTERS tag",
+                "1|d|-|x;(damaged);1|d|-|x;");
   snprintf(text, sizeof text, "%s<REUTERS", first);
   expect_damage(mt_reader_sgml, text, "in:6: the document <REUTERS> has no",
                 "1|d|-|x;(damaged);");

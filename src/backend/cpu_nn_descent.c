@@ -163,14 +163,16 @@ static double rounded_square(const descent *s, int64_t row, int64_t other,
   return a->square + b->square - 2.0 * (double)a->step * (double)b->step * product;
 }
 
-/* Does it tell that the other row is beyond all that the list has? Not of zero rows. */
+/* Does it tell that the other row is beyond all that the list has, however the sums of d terms
+ * are rounded? Not of zero rows. */
 static bool is_beyond(const descent *s, const list *l, int64_t other, double square)
 {
   const mt_rounded *a = s->facts + l->row, *b = s->facts + other;
   double most = mt_metric_most_square(s->metric, l->distances[l->width - 1]);
   double gap = sqrt(most) + a->error + b->error;
+  double off = 1e-12 + (double)s->d * 0x1p-55;
   if (s->scale[l->row] == 0.0 || s->scale[other] == 0.0) return false;
-  return square - 1e-12 * (a->square + b->square) > gap * gap * (1.0 + 1e-12);
+  return square - 1e-12 * (a->square + b->square) > gap * gap * (1.0 + off);
 }
 
 /* Compares a list's row with one that it does not have, and keeps that if it is near enough. */

@@ -3,7 +3,7 @@
  *
  * Rows lie in groups of 16, and in a group pairs of columns: the first two columns of each of
  * its rows, then the next two of each. A band of `count` rows of d columns has whole groups
- * and whole pairs; what it has beyond its rows and columns is 0. Values are within
+ * and whole pairs; beyond its columns it has 0, beyond its rows whatever. Values are within
  * +-32767, and the norms of two rows that meet below 2^15.5: no sum leaves an int32. */
 #ifndef MT_BACKEND_CPU_PRODUCT_H
 #define MT_BACKEND_CPU_PRODUCT_H

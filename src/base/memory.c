@@ -1,6 +1,9 @@
 #include "base/memory.h"
 
 #include <fcntl.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +73,13 @@ mt_status mt_memory_grow(int64_t count, size_t size, const char *what,
   *memory = grown;
   *capacity = room;
   return MT_OK;
+}
+
+void mt_memory_trim(void)
+{
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 mt_status mt_string_copy(const char *text, char **out)

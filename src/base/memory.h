@@ -33,6 +33,10 @@ mt_status mt_memory_grow(int64_t count, size_t size, const char *what,
   MT_TRY(mt_memory_grow((count), sizeof *(pointer), #pointer, &(capacity), \
                         (void **)&(pointer)))
 
+/* What was freed goes back to the system: what comes next is laid out elsewhere, and would
+ * have its pages on top of those. */
+void mt_memory_trim(void);
+
 /* A copy of a string; NULL stays NULL. */
 mt_status mt_string_copy(const char *text, char **out);
 

@@ -9,7 +9,7 @@
  * not wait for the giver, nor take much more than others. */
 enum { TAG_WORD = 201, TAG_BYTES };
 enum { END = -1, ASK = -2 };
-enum { SLOTS = 8 };
+enum { SLOTS = 8, KEPT = 8 << 20, MOST = 256 << 20 }; /* bytes: a free slot's; of all */
 
 /* A block on its way. */
 typedef struct pool_slot {
@@ -22,6 +22,7 @@ typedef struct pool_slot {
 struct mt_pool {
   const mt_comm *comm; /* borrowed */
   pool_slot slots[SLOTS];
+  int64_t on_their_way; /* bytes */
   bool gives;
   int *givers, n_givers, at; /* in the order in which this rank asks them; which one */
   bool asked;                /* an answer of givers[at] is to come */
@@ -92,7 +93,14 @@ void mt_pool_progress(mt_pool *pool)
     pool_slot *one = &pool->slots[s];
     if (one->n == 0) continue;
     MT_MPI(MPI_Testall(one->n, one->requests, &done, MPI_STATUSES_IGNORE));
-    if (done) one->n = 0;
+    if (!done) continue;
+    pool->on_their_way -= one->size;
+    one->n = 0;
+    if (one->capacity > KEPT) { /* large ones are rare */
+      free(one->bytes);
+      one->bytes = NULL;
+      one->capacity = 0;
+    }
   }
 }
 
@@ -104,12 +112,11 @@ static pool_slot *free_slot(mt_pool *pool)
   return NULL;
 }
 
-static mt_status fill_slot(pool_slot *slot, size_t max_message, int n,
+static mt_status fill_slot(pool_slot *slot, int64_t size, size_t max_message, int n,
                            const struct iovec *parts)
 {
   mt_status status = MT_OK;
-  int64_t size = 0, at = 0;
-  for (int i = 0; i < n; i++) size += (int64_t)parts[i].iov_len;
+  int64_t at = 0;
   MT_GROW(slot->bytes, slot->capacity, size);
   MT_GROW(slot->requests, slot->requests_capacity, size / (int64_t)max_message + 2);
   for (int i = 0; i < n; at += (int64_t)parts[i++].iov_len)
@@ -141,17 +148,21 @@ mt_status mt_pool_give(mt_pool *pool, int n, const struct iovec *parts, bool *gi
   mt_status status = MT_OK;
   const mt_comm *comm = pool->comm;
   pool_slot *slot = free_slot(pool);
+  int64_t size = 0;
   int there = 0;
   MPI_Status who;
   *given_out = false;
-  if (slot == NULL) return MT_OK;
+  for (int i = 0; i < n; i++) size += (int64_t)parts[i].iov_len;
+  if (slot == NULL || (pool->on_their_way > 0 && pool->on_their_way + size > MOST))
+    return MT_OK;
   MT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, TAG_WORD, comm->mpi, &there, &who));
   if (!there) return MT_OK;
-  MT_TRY(fill_slot(slot, comm->max_message, n, parts));
+  MT_TRY(fill_slot(slot, size, comm->max_message, n, parts));
   int64_t ask; /* what else could it be: this rank has asked nobody */
   MT_MPI(MPI_Recv(&ask, 1, MPI_INT64_T, who.MPI_SOURCE, TAG_WORD, comm->mpi,
                   MPI_STATUS_IGNORE));
   send_slot(comm, slot, who.MPI_SOURCE);
+  pool->on_their_way += size;
   *given_out = true;
 done:
   return status;

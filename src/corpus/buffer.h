@@ -3,9 +3,6 @@
 #define MT_CORPUS_BUFFER_H
 #include "base/memory.h"
 #include <stdlib.h>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 #include <string.h>
 
 typedef struct mt_buffer {
@@ -66,9 +63,7 @@ static inline void mt_pile_destroy(mt_pile *pile)
 {
   for (int64_t b = 0; b < pile->n; b++) free(pile->blocks[b]);
   free(pile->blocks);
-#ifdef __GLIBC__
-  malloc_trim(0); /* to the system: what comes next is laid out elsewhere */
-#endif
+  mt_memory_trim();
   *pile = (mt_pile){.n = 0};
 }
 

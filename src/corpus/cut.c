@@ -157,6 +157,8 @@ static mt_status find_first(mt_cutter *c, int64_t from, int64_t to, int64_t *out
   while (found = next_record(c, from - c->offset),
          found < 0 && !c->ended && c->offset + c->window.size - OPENING <= to) {
     int64_t keep = c->window.size < 2 * OPENING ? c->window.size : 2 * OPENING;
+    if (c->piece.line > 0)
+      c->piece.line += mt_newlines(c->window.bytes, (size_t)(c->window.size - keep));
     forget(c, c->window.size - keep);
     if (c->offset + keep - OPENING > from) from = c->offset + keep - OPENING;
     MT_TRY(fill(c, c->piece_bytes));
@@ -168,6 +170,8 @@ done:
 }
 
 /* ---- CSV ------------------------------------------------------------------------------------ */
+
+enum { MOST_HEAD = 64 << 20 }; /* bytes of a head: every rank holds it */
 
 /* Reads the head, which is left in the window. */
 static mt_status read_head(mt_cutter *c)
@@ -181,6 +185,10 @@ static mt_status read_head(mt_cutter *c)
     if (c->csv.n == 0 || c->csv.separator != separator)
       MT_TRY(mt_csv_rows_make(separator, &c->csv));
     head = (int64_t)mt_csv_head(&c->csv, c->window.bytes, size);
+    MT_REQUIRE(head < c->window.size || head < MOST_HEAD, MT_ERR_INPUT,
+               "%s: the row that names the columns does not end in the file's first %d "
+               "MiB: is one of its quotes not closed?",
+               c->piece.name, MOST_HEAD >> 20);
   } while (head == c->window.size && !c->ended);
   MT_TRY(mt_buffer_add(&c->head, c->window.bytes, (size_t)head));
   c->state = MT_CSV_ROW;

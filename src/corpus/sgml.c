@@ -224,7 +224,7 @@ done:
   return status;
 }
 
-/* What follows the last document may be the beginning of one more, cut inside its tag. */
+/* What follows a document may be the beginning of one more, cut inside its tag. */
 static bool is_cut_opening(mt_span rest)
 {
   rest = mt_span_trim(rest);
@@ -256,10 +256,10 @@ static mt_status read_between(sgml_reader *reader, size_t at, size_t next)
   size_t size = (size_t)(end - first) + sizeof closing - 1;
   mt_status status = read_document(reader, at, size);
   mt_span rest = {first + size, next - at - size};
-  if (status != MT_OK || next != piece->size || !is_cut_opening(rest)) return status;
+  if (status != MT_OK || !is_cut_opening(rest)) return status;
   return mt_piece_damaged(piece, reader->options, reader->sink, reader->context,
                           MT_SKIP_DAMAGED, at + size, at + size,
-                          "the file is cut inside a <REUTERS tag");
+                          "a document is cut inside its <REUTERS tag");
 }
 
 mt_status mt_reader_sgml(const mt_piece *piece, const mt_corpus_options *options,

@@ -94,17 +94,17 @@ static int64_t end_of_read(const mt_batches *b, int64_t i, int64_t first, int64_
 static mt_status sum_batch(mt_batches *b, int64_t first, int64_t end)
 {
   mt_status status = MT_OK;
-  int64_t n = b->rows->n, d = b->rows->d, read_end = 0;
-  const float *row = b->block;
+  int64_t n = b->rows->n, d = b->rows->d, read_first = 0, read_end = 0;
   memset(b->sums, 0, (size_t)(b->each * d) * sizeof *b->sums);
-  for (int64_t i = 0; i < n; i++, row += d) {
+  for (int64_t i = 0; i < n; i++) {
     int64_t cluster = b->labels[i];
     if (cluster < first || cluster >= end) continue;
     if (i >= read_end) {
       read_end = end_of_read(b, i, first, end);
-      row = b->block;
+      read_first = i;
       MT_TRY(b->rows->read(b->rows, i, read_end - i, b->block));
     }
+    const float *row = b->block + (i - read_first) * d;
     double *sums = b->sums + (cluster - first) * d;
     for (int64_t t = 0; t < d; t++) sums[t] += row[t];
   }
