@@ -4,7 +4,7 @@
 install_args=(BUILD="$BUILD" prefix=/opt/mt DESTDIR="$tmp/stage")
 files() { (cd "$1" && find . ! -type d | LC_ALL=C sort); }
 cuda=
-[ ! -e "$BUILD/metatopics-cuda.so" ] || cuda=lib/metatopics/metatopics-cuda.so
+! grep -qx 'CUDA_FOUND = yes' config.mk || cuda=lib/metatopics/metatopics-cuda.so
 version=$("$metatopics" --version | sed -n 's/^metatopics *//p')
 for file in bin/metatopics $cuda share/man/man1/metatopics.1 "share/modulefiles/metatopics/$version" \
   share/doc/metatopics/{README.md,LICENSE} share/metatopics/inputs/{demo,reuters,every-parameter}.xml \
