@@ -299,7 +299,7 @@ static void pack_topics(mt_lda_slot *slot, v16 above_prior, float prior)
   slot->topics = kept;
 }
 
-/* Goes on without those that are settled, once they are an eighth. It changes no norm and no
+/* Goes on without those that are settled, once they are a quarter. It changes no norm and no
  * sum but by the order of their terms, and each document does it on its own. */
 static void drop_settled(const mt_lda_pass *pass, mt_lda_slot *slot)
 {
@@ -555,6 +555,7 @@ static void documents(const mt_lda_pass *pass, mt_lda_room *room, mt_lda_lane *l
       if (slot->steps < pass->max_steps) {
         float change = step_for(slot->topics)(pass, slot);
         slot->eps = slot->eps_later;
+        /* where few are left, a look costs more than it finds */
         if (settles && (slot->topics > 16 || slot->steps % 4 == 0))
           drop_settled(pass, slot);
         if (++slot->steps < pass->max_steps && !(change < tolerance)) continue;
