@@ -59,6 +59,9 @@ MT_INLINE v16 natural_log(v16 x)
   return v_fma(e, v_set(0.693359375f), v_add(m, tail));
 }
 
+#ifndef WIDE
+#define WIDE 16
+#endif
 /* ---- update steps ---- */
 
 /* eps + sum over topics of weight x column, topic k in chain k mod 4. */
@@ -112,45 +115,52 @@ MT_INLINE void gather_group(const int n, int64_t tiles, int64_t stride,
   for (int k = 0; k < n; k++) sums[k] = sum[k];
 }
 
-/* The same for n <= 16 topics, n not known to the compiler; zero for the rest. */
-static v16 gather_sums(int n, int64_t tiles, int64_t stride, const float *block,
-                       const float *ratio)
+/* The same for n <= 16 topics, n a constant; zero for the rest. */
+MT_INLINE v16 gather_topics(const int n, int64_t tiles, int64_t stride,
+                            const float *block, const float *ratio)
 {
   v16 sums[16];
-  int k = 0;
-  for (; k + GROUP <= n; k += GROUP)
-    gather_group(GROUP, tiles, stride, block + 16 * k, ratio, sums + k);
-  switch (n - k) {
-#define CASE(m)                                                                      \
-  case m:                                                                            \
-    gather_group(m < GROUP ? m : 0, tiles, stride, block + 16 * k, ratio, sums + k); \
-    break;
+#pragma GCC unroll 16
+  for (int k = 0; k < n; k += GROUP)
+    gather_group(n - k < GROUP ? n - k : GROUP, tiles, stride, block + 16 * k, ratio,
+                 sums + k);
+#pragma GCC unroll 16
+  for (int k = n; k < 16; k++) sums[k] = v_set(0.0f);
+  return v_sums(sums);
+}
+
+/* The same, n not known to the compiler. */
+static v16 gather_sums(int64_t n, int64_t tiles, int64_t stride, const float *block,
+                       const float *ratio)
+{
+#define CASE(m) \
+  case m:       \
+    return gather_topics(m, tiles, stride, block, ratio);
+  switch (n) {
     /* clang-format off */
     CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8)
     CASE(9) CASE(10) CASE(11) CASE(12) CASE(13) CASE(14) CASE(15)
     /* clang-format on */
-#undef CASE
   }
-  for (k = n; k < 16; k++) sums[k] = v_set(0.0f);
-  return v_sums(sums);
+#undef CASE
+  return gather_topics(16, tiles, stride, block, ratio);
 }
 
-#if GROUP >= 16
-enum { TILES = 4 };
-
-/* norm_of for TILES tiles, each weight loaded once for all: the sums are the same. */
-MT_INLINE void norms_of(int64_t n, const float *weight, const float *block, v16 eps,
-                        v16 norms[TILES])
+/* ratio = count / norm in `tiles` tiles, a constant, each weight loaded once for all: the
+ * sums are norm_of's. */
+MT_INLINE void ratios_of(const int tiles, const mt_lda_slot *slot, int64_t first)
 {
-  v16 c[4][TILES];
-  int64_t stride = 16 * n, k = 4;
+  enum { MOST = 4 };
+  int64_t n = slot->topics, stride = 16 * n, k = 4;
+  const float *weight = slot->weight, *block = slot->block + stride * first;
+  v16 c[4][MOST];
 #pragma GCC unroll 4
   for (int j = 0; j < 4; j++) {
     v16 w = v_set(j < n ? weight[j] : 0.0f);
 #pragma GCC unroll 4
-    for (int t = 0; t < TILES; t++) {
+    for (int t = 0; t < tiles; t++) {
       v16 column = v_load(block + stride * t + 16 * (j < n ? j : 0));
-      c[j][t] = j == 0 ? v_fma(w, column, eps) : v_mul(w, column);
+      c[j][t] = j == 0 ? v_fma(w, column, v_set(slot->eps)) : v_mul(w, column);
     }
   }
   for (; k < n; k += 4)
@@ -159,30 +169,28 @@ MT_INLINE void norms_of(int64_t n, const float *weight, const float *block, v16 
       if (k + j >= n) break;
       v16 w = v_set(weight[k + j]);
 #pragma GCC unroll 4
-      for (int t = 0; t < TILES; t++)
+      for (int t = 0; t < tiles; t++)
         c[j][t] = v_fma(w, v_load(block + stride * t + 16 * (k + j)), c[j][t]);
     }
 #pragma GCC unroll 4
-  for (int t = 0; t < TILES; t++)
-    norms[t] = v_add(v_add(c[0][t], c[1][t]), v_add(c[2][t], c[3][t]));
-}
-#endif
-
-MT_INLINE void ratios(mt_lda_slot *slot)
-{
-  int64_t n = slot->topics, t = 0;
-  v16 eps = v_set(slot->eps);
-#if GROUP >= 16
-  for (; t + TILES <= slot->tiles; t += TILES) {
-    v16 norms[TILES];
-    norms_of(n, slot->weight, slot->block + 16 * n * t, eps, norms);
-    for (int i = 0; i < TILES; i++)
-      v_store(slot->ratio + 16 * (t + i),
-              v_div(v_load(slot->counts + 16 * (t + i)), norms[i]));
+  for (int t = 0; t < tiles; t++) {
+    v16 norm = v_add(v_add(c[0][t], c[1][t]), v_add(c[2][t], c[3][t]));
+    int64_t at = 16 * (first + t);
+    v_store(slot->ratio + at, v_div(v_load(slot->counts + at), norm));
   }
+}
+
+static void ratios(const mt_lda_slot *slot)
+{
+  int64_t t = 0;
+#if GROUP >= 16
+  for (; t + 4 <= slot->tiles; t += 4) ratios_of(4, slot, t);
+  if (slot->tiles - t == 3) return ratios_of(3, slot, t);
+  if (slot->tiles - t == 2) return ratios_of(2, slot, t);
 #endif
   for (; t < slot->tiles; t++) {
-    v16 norm = norm_of(n, slot->weight, slot->block + 16 * n * t, eps);
+    v16 norm = norm_of(slot->topics, slot->weight, slot->block + 16 * slot->topics * t,
+                       v_set(slot->eps));
     v_store(slot->ratio + 16 * t, v_div(v_load(slot->counts + 16 * t), norm));
   }
 }
@@ -194,7 +202,7 @@ static float step_any(const mt_lda_pass *pass, mt_lda_slot *slot)
   v16 change = v_set(0.0f);
   ratios(slot);
   for (int64_t k = 0; k < n; k += 16) {
-    v16 sums = gather_sums(n - k < 16 ? (int)(n - k) : 16, slot->tiles, 16 * n,
+    v16 sums = gather_sums(n - k, slot->tiles, 16 * n,
                            slot->block + 16 * k, slot->ratio);
     change = v_add(change, update_topics(pass, k, sums, slot));
   }
@@ -334,23 +342,17 @@ static void fill_whole(const mt_lda_pass *pass, mt_lda_slot *slot)
 MT_INLINE void random_words16(uint32_t seed, uint32_t stream, uint64_t first,
                               uint32_t step, uint32_t block, v16u w[4])
 {
-  uint32_t low[16], high[16], k0 = seed, k1 = stream;
-  for (int i = 0; i < 16; i++) {
-    low[i] = (uint32_t)(first + (uint64_t)i);
-    high[i] = (uint32_t)((first + (uint64_t)i) >> 32);
-  }
-  w[0] = u_loadu(low);
-  w[1] = u_loadu(high);
+  uint32_t k0 = seed, k1 = stream;
+  w[0] = u_count(first);
+  w[1] = u_upper(w[0]);
   w[2] = u_set(step);
   w[3] = u_set(block);
   for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
-    v16u high0, low0, high1, low1;
-    u_mul_wide(w[0], 0xD2511F53u, &high0, &low0);
-    u_mul_wide(w[2], 0xCD9E8D57u, &high1, &low1);
-    w[0] = u_xor(u_xor(high1, w[1]), u_set(k0));
-    w[1] = low1;
-    w[2] = u_xor(u_xor(high0, w[3]), u_set(k1));
-    w[3] = low0;
+    v16u p = u_mul(w[0], 0xD2511F53u), q = u_mul(w[2], 0xCD9E8D57u);
+    w[0] = u_xor3(u_upper(q), w[1], k0);
+    w[1] = q;
+    w[2] = u_xor3(u_upper(p), w[3], k1);
+    w[3] = p;
   }
 }
 
@@ -377,29 +379,31 @@ static void gamma16(uint32_t seed, mt_stream stream, uint64_t first, uint32_t st
 {
   const float d = 100.0f - 1.0f / 3.0f, c = 0.033388999f; /* 1 / sqrt(9 d) */
   v16u w[4], u[4];
-  float certain[16] __attribute__((aligned(64)));
   random_words16(seed, (uint32_t)stream, first, step, 0, w);
   random_words16(seed, (uint32_t)stream, first, step, 1, u);
   v16 radius = v_sqrt(v_mul(v_set(-2.0f), natural_log(u_unit(w[0]))));
   v16 x = v_mul(radius, cos_turn(u_unit(w[2])));
   v16 v = v_fma(v_set(c), x, v_set(1.0f)), x2 = v_mul(x, x);
   v16 limit = v_fma(v_mul(x2, x2), v_set(-1.2e-4f), v_set(1.0f - 1e-6f));
-  v_store(certain, v_below(u_unit(u[0]), limit, v_set(1.0f)));
+  uint32_t unsure = 0xffff & ~v_which_below(u_unit(u[0]), limit);
   v_store(out, v_mul(v_mul(v, v_mul(v, v)), v_set(d * 0.01f)));
-  for (int i = 0; i < 16; i++)
-    if (certain[i] == 0.0f)
-      out[i] =
-          (float)mt_random_gamma(seed, stream, first + (uint64_t)i, step, 100.0, 0.01);
+  for (; unsure != 0; unsure &= unsure - 1) {
+    int i = __builtin_ctz(unsure);
+    out[i] =
+        (float)mt_random_gamma(seed, stream, first + (uint64_t)i, step, 100.0, 0.01);
+  }
 }
 
 static void gamma_fill(uint32_t seed, mt_stream stream, uint64_t first, uint32_t step,
                        int64_t n, float *out)
 {
-  float last[16] __attribute__((aligned(64)));
-  int64_t i = 0;
-  for (; i < n; i += 16) {
-    gamma16(seed, stream, first + (uint64_t)i, step, last);
-    memcpy(out + i, last, (size_t)(n - i < 16 ? n - i : 16) * sizeof *out);
+  float drawn[16] __attribute__((aligned(64)));
+  for (int64_t i = 0; i < n; i += 16) {
+    gamma16(seed, stream, first + (uint64_t)i, step, drawn);
+    if (n - i >= 16)
+      memcpy(out + i, drawn, sizeof drawn);
+    else
+      memcpy(out + i, drawn, (size_t)(n - i) * sizeof *out);
   }
 }
 
@@ -531,6 +535,23 @@ static void finish_document(const mt_lda_pass *pass, mt_lda_slot *slot,
 
 /* ---- a lane ---- */
 
+/* Steps of a document: one, or more while so many topics are in work that its block would
+ * have to come into the first cache anew. True when it is done. */
+static bool advance(const mt_lda_pass *pass, mt_lda_slot *slot, float tolerance,
+                    bool settles)
+{
+  do {
+    if (slot->steps >= pass->max_steps) return true;
+    float change = step_for(slot->topics)(pass, slot);
+    slot->eps = slot->eps_later;
+    /* where few are left, a look costs more than it finds */
+    if (settles && (slot->topics > 16 || slot->steps % 4 == 0))
+      drop_settled(pass, slot);
+    if (++slot->steps >= pass->max_steps || change < tolerance) return true;
+  } while (slot->topics > WIDE);
+  return false;
+}
+
 /* Documents are worked on in pairs, a step of each in turn, so that the processor has
  * something to do while one waits for its exp(psi(gamma)). What the lane adds up to
  * depends on the order in which they finish: on the documents, not on who works. */
@@ -552,14 +573,7 @@ static void documents(const mt_lda_pass *pass, mt_lda_room *room, mt_lda_lane *l
   while (active > 0)
     for (int s = 0; s < active; s++) {
       mt_lda_slot *slot = slots[s];
-      if (slot->steps < pass->max_steps) {
-        float change = step_for(slot->topics)(pass, slot);
-        slot->eps = slot->eps_later;
-        /* where few are left, a look costs more than it finds */
-        if (settles && (slot->topics > 16 || slot->steps % 4 == 0))
-          drop_settled(pass, slot);
-        if (++slot->steps < pass->max_steps && !(change < tolerance)) continue;
-      }
+      if (!advance(pass, slot, tolerance, settles)) continue;
       finish_document(pass, slot, lane);
       if (lane->poll != NULL &&
           (lane->updates - polled) * pass->n_components > poll_after) {

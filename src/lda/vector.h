@@ -10,6 +10,31 @@
 
 #define MT_INLINE static inline __attribute__((always_inline, unused))
 
+/* 16 unsigned numbers of 32 bits in the lower halves of 64; the upper halves are anything. */
+typedef uint64_t v8u __attribute__((vector_size(64)));
+typedef uint32_t v8u32 __attribute__((vector_size(32)));
+typedef struct v16u {
+  v8u a, b; /* numbers 0-7, 8-15 */
+} v16u;
+
+MT_INLINE v16u u_set(uint32_t a)
+{
+  return (v16u){(v8u){0} + a, (v8u){0} + a};
+}
+MT_INLINE v16u u_xor3(v16u x, v16u y, uint32_t z)
+{
+  return (v16u){x.a ^ y.a ^ z, x.b ^ y.b ^ z};
+}
+MT_INLINE v16u u_upper(v16u x) /* the upper halves */
+{
+  return (v16u){x.a >> 32, x.b >> 32};
+}
+MT_INLINE v16u u_count(uint64_t first) /* first, first + 1, ..., with upper halves */
+{
+  v8u a = (v8u){0, 1, 2, 3, 4, 5, 6, 7} + first;
+  return (v16u){a, a + 8};
+}
+
 #if defined(__AVX512F__)
 #include <immintrin.h>
 
@@ -59,6 +84,11 @@ MT_INLINE v16 v_abs(v16 a)
 MT_INLINE v16 v_below(v16 a, v16 b, v16 x)
 {
   return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), x);
+}
+/* Bit i: whether a[i] < b[i]. */
+MT_INLINE uint32_t v_which_below(v16 a, v16 b)
+{
+  return _cvtmask16_u32(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ));
 }
 
 /* The bits of a, plus the bits of b moved left by `left`. */
@@ -144,33 +174,21 @@ MT_INLINE void v_transpose(v16 r[16])
   }
 }
 
-/* 16 unsigned 32-bit numbers. */
-typedef __m512i v16u;
-MT_INLINE v16u u_set(uint32_t a)
+/* The 64-bit products of the lower halves. */
+MT_INLINE v16u u_mul(v16u x, uint32_t y)
 {
-  return _mm512_set1_epi32((int)a);
+  __m512i factor = _mm512_set1_epi64(y);
+  return (v16u){(v8u)_mm512_mul_epu32((__m512i)x.a, factor),
+                (v8u)_mm512_mul_epu32((__m512i)x.b, factor)};
 }
-MT_INLINE v16u u_loadu(const uint32_t *p)
+/* The upper 24 bits of the lower halves as numbers in (0, 1). */
+MT_INLINE v16 u_unit(v16u x)
 {
-  return _mm512_loadu_si512(p);
-}
-MT_INLINE v16u u_xor(v16u a, v16u b)
-{
-  return _mm512_xor_si512(a, b);
-}
-/* The upper 24 bits as numbers in (0, 1). */
-MT_INLINE v16 u_unit(v16u a)
-{
-  v16 x = _mm512_cvtepi32_ps(_mm512_srli_epi32(a, 8));
-  return _mm512_fmadd_ps(x, _mm512_set1_ps(0x1p-24f), _mm512_set1_ps(0x1p-25f));
-}
-/* The 64-bit products a x b, upper and lower halves. */
-MT_INLINE void u_mul_wide(v16u a, uint32_t b, v16u *high, v16u *low)
-{
-  v16u factor = u_set(b), even = _mm512_mul_epu32(a, factor);
-  v16u odd = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), factor);
-  *low = _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
-  *high = _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+  __m512i low = _mm512_inserti64x4(
+      _mm512_castsi256_si512(_mm512_cvtepi64_epi32((__m512i)x.a)),
+      _mm512_cvtepi64_epi32((__m512i)x.b), 1);
+  v16 upper = _mm512_cvtepi32_ps(_mm512_srli_epi32(low, 8));
+  return _mm512_fmadd_ps(upper, _mm512_set1_ps(0x1p-24f), _mm512_set1_ps(0x1p-25f));
 }
 
 #elif defined(__AVX2__) && defined(__FMA__)
@@ -226,6 +244,12 @@ MT_INLINE v16 v_below(v16 x, v16 y, v16 z)
 {
   return (v16){_mm256_and_ps(_mm256_cmp_ps(x.a, y.a, _CMP_LT_OQ), z.a),
                _mm256_and_ps(_mm256_cmp_ps(x.b, y.b, _CMP_LT_OQ), z.b)};
+}
+MT_INLINE uint32_t v_which_below(v16 x, v16 y)
+{
+  int a = _mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, _CMP_LT_OQ));
+  int b = _mm256_movemask_ps(_mm256_cmp_ps(x.b, y.b, _CMP_LT_OQ));
+  return (uint32_t)a | (uint32_t)b << 8;
 }
 
 MT_INLINE __m256 half_bits_add_left(__m256 a, __m256 b, int left)
@@ -323,43 +347,28 @@ MT_INLINE void v_transpose(v16 r[16])
     r[i] = (v16){aa[i], ba[i]}, r[i + 8] = (v16){ab[i], bb[i]};
 }
 
-typedef struct v16u {
-  __m256i a, b;
-} v16u;
-MT_INLINE v16u u_set(uint32_t a)
+MT_INLINE v8u half_mul(v8u x, uint32_t y)
 {
-  return (v16u){_mm256_set1_epi32((int)a), _mm256_set1_epi32((int)a)};
+  __m256i part[2], factor = _mm256_set1_epi64x(y);
+  memcpy(part, &x, sizeof x);
+  part[0] = _mm256_mul_epu32(part[0], factor);
+  part[1] = _mm256_mul_epu32(part[1], factor);
+  memcpy(&x, part, sizeof x);
+  return x;
 }
-MT_INLINE v16u u_loadu(const uint32_t *p)
+MT_INLINE v16u u_mul(v16u x, uint32_t y)
 {
-  return (v16u){_mm256_loadu_si256((const __m256i *)p),
-                _mm256_loadu_si256((const __m256i *)(p + 8))};
+  return (v16u){half_mul(x.a, y), half_mul(x.b, y)};
 }
-MT_INLINE v16u u_xor(v16u x, v16u y)
+MT_INLINE __m256 half_unit(v8u x)
 {
-  return (v16u){_mm256_xor_si256(x.a, y.a), _mm256_xor_si256(x.b, y.b)};
-}
-MT_INLINE __m256 half_unit(__m256i a)
-{
-  __m256 x = _mm256_cvtepi32_ps(_mm256_srli_epi32(a, 8));
-  return _mm256_fmadd_ps(x, _mm256_set1_ps(0x1p-24f), _mm256_set1_ps(0x1p-25f));
+  __m256i bits = (__m256i)__builtin_convertvector(x >> 8 & 0xffffff, v8u32);
+  return _mm256_fmadd_ps(_mm256_cvtepi32_ps(bits), _mm256_set1_ps(0x1p-24f),
+                         _mm256_set1_ps(0x1p-25f));
 }
 MT_INLINE v16 u_unit(v16u x)
 {
   return (v16){half_unit(x.a), half_unit(x.b)};
-}
-MT_INLINE void half_mul_wide(__m256i a, __m256i factor, __m256i *high, __m256i *low)
-{
-  __m256i even = _mm256_mul_epu32(a, factor);
-  __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), factor);
-  *low = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
-  *high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
-}
-MT_INLINE void u_mul_wide(v16u x, uint32_t b, v16u *high, v16u *low)
-{
-  v16u factor = u_set(b);
-  half_mul_wide(x.a, factor.a, &high->a, &low->a);
-  half_mul_wide(x.b, factor.b, &high->b, &low->b);
 }
 
 #else
@@ -367,7 +376,7 @@ MT_INLINE void u_mul_wide(v16u x, uint32_t b, v16u *high, v16u *low)
 
 typedef float v16 __attribute__((vector_size(64)));
 typedef int32_t v16i __attribute__((vector_size(64)));
-typedef uint32_t v16u __attribute__((vector_size(64)));
+typedef uint32_t v16bits __attribute__((vector_size(64)));
 
 MT_INLINE v16 v_set(float a)
 {
@@ -416,23 +425,29 @@ MT_INLINE v16 v_fma(v16 x, v16 y, v16 z)
 #endif
 MT_INLINE v16 v_abs(v16 x)
 {
-  return (v16)((v16u)x & 0x7fffffffu);
+  return (v16)((v16bits)x & 0x7fffffffu);
 }
 MT_INLINE v16 v_below(v16 x, v16 y, v16 z)
 {
   return (v16)((v16i)(x < y) & (v16i)z);
 }
+MT_INLINE uint32_t v_which_below(v16 x, v16 y)
+{
+  uint32_t bits = 0;
+  for (int i = 0; i < 16; i++) bits |= (uint32_t)(x[i] < y[i]) << i;
+  return bits;
+}
 MT_INLINE v16 v_bits_add_left(v16 x, v16 y, int left)
 {
-  return (v16)((v16u)x + ((v16u)y << left));
+  return (v16)((v16bits)x + ((v16bits)y << left));
 }
 MT_INLINE v16 v_exponent(v16 x)
 {
-  return __builtin_convertvector((v16i)((v16u)x >> 23) - 127, v16);
+  return __builtin_convertvector((v16i)((v16bits)x >> 23) - 127, v16);
 }
 MT_INLINE v16 v_significand(v16 x)
 {
-  return (v16)(((v16u)x & 0x7fffffu) | 0x3f800000u);
+  return (v16)(((v16bits)x & 0x7fffffu) | 0x3f800000u);
 }
 
 MT_INLINE float v_sum(v16 x)
@@ -460,32 +475,18 @@ MT_INLINE void v_transpose(v16 r[16])
     }
 }
 
-MT_INLINE v16u u_set(uint32_t a)
+MT_INLINE v16u u_mul(v16u x, uint32_t y)
 {
-  return (v16u){0} + a;
-}
-MT_INLINE v16u u_loadu(const uint32_t *p)
-{
-  v16u x;
-  memcpy(&x, p, sizeof x);
-  return x;
-}
-MT_INLINE v16u u_xor(v16u x, v16u y)
-{
-  return x ^ y;
+  return (v16u){(x.a & 0xffffffff) * y, (x.b & 0xffffffff) * y};
 }
 MT_INLINE v16 u_unit(v16u x)
 {
-  return v_fma(__builtin_convertvector((v16i)(x >> 8), v16), v_set(0x1p-24f),
-               v_set(0x1p-25f));
-}
-MT_INLINE void u_mul_wide(v16u x, uint32_t b, v16u *high, v16u *low)
-{
-  for (int i = 0; i < 16; i++) {
-    uint64_t product = (uint64_t)x[i] * b;
-    (*high)[i] = (uint32_t)(product >> 32);
-    (*low)[i] = (uint32_t)product;
+  v16 upper;
+  for (int i = 0; i < 8; i++) {
+    upper[i] = (float)((uint32_t)x.a[i] >> 8);
+    upper[i + 8] = (float)((uint32_t)x.b[i] >> 8);
   }
+  return v_fma(upper, v_set(0x1p-24f), v_set(0x1p-25f));
 }
 #endif
 
