@@ -96,6 +96,7 @@ typedef struct mt_lda_slot {
   float *block;         /* (tiles, topics, 16): the terms' columns of the table */
   float *counts;        /* (tiles, 16) */
   float *ratio;         /* (tiles, 16): count / norm */
+  bool has_ratios;      /* of gamma as it is now */
   float *gamma;         /* (padded) of the topics in work; the prior beyond */
   float *weight;        /* (padded) exp(psi(gamma)) */
   float *whole_gamma, *whole_weight; /* (padded) of all K, once the document is done */

@@ -59,9 +59,7 @@ MT_INLINE v16 natural_log(v16 x)
   return v_fma(e, v_set(0.693359375f), v_add(m, tail));
 }
 
-#ifndef WIDE
-#define WIDE 16
-#endif
+enum { FEW = 16 };
 /* ---- update steps ---- */
 
 /* eps + sum over topics of weight x column, topic k in chain k mod 4. */
@@ -180,9 +178,13 @@ MT_INLINE void ratios_of(const int tiles, const mt_lda_slot *slot, int64_t first
   }
 }
 
-static void ratios(const mt_lda_slot *slot)
+static void ratios(mt_lda_slot *slot)
 {
   int64_t t = 0;
+  if (slot->has_ratios) {
+    slot->has_ratios = false;
+    return;
+  }
 #if GROUP >= 16
   for (; t + 4 <= slot->tiles; t += 4) ratios_of(4, slot, t);
   if (slot->tiles - t == 3) return ratios_of(3, slot, t);
@@ -247,16 +249,16 @@ MT_INLINE float step_few(const int n, const mt_lda_pass *pass, mt_lda_slot *slot
   return v_sum(update_topics(pass, 0, v_sums(sums), slot));
 }
 
-#define FEW(n)                                                      \
+#define STEP(n)                                                      \
   static float step_##n(const mt_lda_pass *pass, mt_lda_slot *slot) \
   {                                                                 \
     return step_few(n, pass, slot);                                 \
   }
 /* clang-format off */
-FEW(1) FEW(2) FEW(3) FEW(4) FEW(5) FEW(6) FEW(7) FEW(8)
-FEW(9) FEW(10) FEW(11) FEW(12) FEW(13) FEW(14) FEW(15) FEW(16)
+STEP(1) STEP(2) STEP(3) STEP(4) STEP(5) STEP(6) STEP(7) STEP(8)
+STEP(9) STEP(10) STEP(11) STEP(12) STEP(13) STEP(14) STEP(15) STEP(16)
 /* clang-format on */
-#undef FEW
+#undef STEP
 #endif
 
         typedef float step_function(const mt_lda_pass *pass, mt_lda_slot *slot);
@@ -275,36 +277,71 @@ static step_function *step_for(int64_t topics)
 
 /* ---- topics that a document is done with ---- */
 
-/* 1 for each of 16 topics whose weight is 0 and whose gamma is the prior: such a topic adds
- * nothing and changes no more. (exp(psi(prior)) is 0 in float for priors below 1 / 86, and
- * gamma is never below the prior.) */
-MT_INLINE v16 settled_of(const mt_lda_slot *slot, int64_t first, v16 above_prior)
+/* Which of 16 topics have weight 0 and, as gamma, the prior: such a topic adds nothing and
+ * changes no more. (exp(psi(prior)) is 0 in float for priors below 1 / 86, and gamma is
+ * never below the prior.) */
+MT_INLINE uint32_t settled_of(const mt_lda_slot *slot, int64_t first, v16 above_prior)
 {
-  v16 one = v_below(v_load(slot->weight + first), v_set(1e-37f), v_set(1.0f));
-  return v_below(v_load(slot->gamma + first), above_prior, one);
+  return v_which_below(v_load(slot->gamma + first), above_prior) &
+         v_which_below(v_load(slot->weight + first), v_set(1e-37f));
+}
+
+/* The columns of the topics that are kept, of n. What comes next needs their norms, and
+ * has them for nothing: moving waits for stores. */
+static void move_columns(mt_lda_slot *slot, int64_t n)
+{
+  int64_t kept = slot->topics;
+  const int32_t *which = slot->kept;
+  const float *from = slot->block;
+  float *to = slot->block;
+  slot->has_ratios = kept > FEW;
+  if (kept <= FEW) {
+    for (int64_t t = 0; t < slot->tiles; t++, from += 16 * n)
+      for (int64_t k = 0; k < kept; k++, to += 16)
+        v_store(to, v_load(from + 16 * which[k]));
+    return;
+  }
+  for (int64_t t = 0; t < slot->tiles; t++, from += 16 * n) {
+    v16 c[4] = {v_set(slot->eps), v_set(0.0f), v_set(0.0f), v_set(0.0f)};
+    const float *weight = slot->weight;
+    int64_t k = 0;
+    for (; k + 4 <= kept; k += 4, to += 64)
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; j++) {
+        v16 column = v_load(from + 16 * which[k + j]);
+        v_store(to + 16 * j, column);
+        c[j] = v_fma(v_set(weight[k + j]), column, c[j]);
+      }
+#pragma GCC unroll 3
+    for (int j = 0; j < 3; j++) {
+      if (k + j >= kept) break;
+      v16 column = v_load(from + 16 * which[k + j]);
+      v_store(to, column);
+      to += 16;
+      c[j] = v_fma(v_set(weight[k + j]), column, c[j]);
+    }
+    v16 norm = v_add(v_add(c[0], c[1]), v_add(c[2], c[3]));
+    v_store(slot->ratio + 16 * t, v_div(v_load(slot->counts + 16 * t), norm));
+  }
 }
 
 /* Keeps the topics that are not settled. */
 static void pack_topics(mt_lda_slot *slot, v16 above_prior, float prior)
 {
   int64_t n = slot->topics, kept = 0;
-  float settled[16] __attribute__((aligned(64)));
-  for (int64_t k = 0; k < n; k++) {
-    if (k % 16 == 0) v_store(settled, settled_of(slot, k, above_prior));
-    slot->kept[kept] = (int32_t)k;
-    slot->topic[kept] = slot->topic[k];
-    slot->gamma[kept] = slot->gamma[k];
-    slot->weight[kept] = slot->weight[k];
-    kept += settled[k % 16] == 0.0f;
+  for (int64_t k = 0; k < n; k += 16) {
+    uint32_t keep = 0xffff & ~settled_of(slot, k, above_prior);
+    if (n - k < 16) keep &= (1u << (n - k)) - 1;
+    for (int j = 0; j < 16; j++) slot->kept[k + j] = (int32_t)k + j;
+    v_pack(slot->kept + kept, keep, v_load((const float *)(slot->kept + k)));
+    v_pack(slot->topic + kept, keep, v_load((const float *)(slot->topic + k)));
+    v_pack(slot->gamma + kept, keep, v_load(slot->gamma + k));
+    v_pack(slot->weight + kept, keep, v_load(slot->weight + k));
+    kept += __builtin_popcount(keep);
   }
-  for (int64_t k = kept; k < n; k++) slot->gamma[k] = prior;
-  const float *from = slot->block;
-  const int32_t *which = slot->kept;
-  float *to = slot->block;
-  for (int64_t t = 0; t < slot->tiles; t++, from += 16 * n)
-    for (int64_t k = 0; k < kept; k++, to += 16)
-      v_store(to, v_load(from + 16 * which[k]));
+  for (int64_t k = kept; k < (n + 15) / 16 * 16; k++) slot->gamma[k] = prior;
   slot->topics = kept;
+  move_columns(slot, n);
 }
 
 /* Goes on without those that are settled, once they are a quarter. It changes no norm and no
@@ -312,10 +349,11 @@ static void pack_topics(mt_lda_slot *slot, v16 above_prior, float prior)
 static void drop_settled(const mt_lda_pass *pass, mt_lda_slot *slot)
 {
   float prior = (float)pass->prior;
-  int64_t n = slot->topics;
-  v16 above = v_set(nextafterf(prior, 1.0f)), sum = v_set(0.0f);
-  for (int64_t k = 0; k < n; k += 16) sum = v_add(sum, settled_of(slot, k, above));
-  int64_t settled = (int64_t)v_sum(sum) - (n + 15) / 16 * 16 + n; /* those beyond are */
+  int64_t n = slot->topics, settled = 0;
+  v16 above = v_set(nextafterf(prior, 1.0f));
+  for (int64_t k = 0; k < n; k += 16)
+    settled += __builtin_popcount(settled_of(slot, k, above));
+  settled -= (n + 15) / 16 * 16 - n; /* those beyond are */
   if (4 * settled >= n && settled < n) pack_topics(slot, above, prior);
 }
 
@@ -430,18 +468,27 @@ MT_INLINE float eps_of(double total)
   return 2.220446049250313e-16f * value[0];
 }
 
-/* 16 terms' rows of the table become K columns of 16. */
+/* 16 terms' rows of the table become K columns of 16; ratio = count / norm on the way. */
 static void pack_tile(const mt_lda_pass *pass, const int32_t *ids, int64_t n,
-                      float *block)
+                      mt_lda_slot *slot, int64_t tile)
 {
-  for (int64_t k = 0; k < pass->n_components; k += 16) {
+  int64_t K = pass->n_components;
+  float *block = slot->block + 16 * K * tile;
+  v16 c[4] = {v_set(slot->eps), v_set(0.0f), v_set(0.0f), v_set(0.0f)};
+  for (int64_t k = 0; k < K; k += 16, block += 256) {
     v16 rows[16];
     for (int64_t i = 0; i < 16; i++)
       rows[i] = i < n ? v_load(pass->table + ids[i] * pass->padded + k) : v_set(0.0f);
     v_transpose(rows);
-    for (int64_t j = 0; j < 16 && k + j < pass->n_components; j++)
-      v_store(block + 16 * (k + j), rows[j]);
+#pragma GCC unroll 16
+    for (int64_t j = 0; j < 16; j++) {
+      if (k + j >= K) break;
+      v_store(block + 16 * j, rows[j]);
+      c[j % 4] = v_fma(v_set(slot->weight[k + j]), rows[j], c[j % 4]);
+    }
   }
+  v16 norm = v_add(v_add(c[0], c[1]), v_add(c[2], c[3]));
+  v_store(slot->ratio + 16 * tile, v_div(v_load(slot->counts + 16 * tile), norm));
 }
 
 /* Asks for the rows of a document that comes soon. */
@@ -458,29 +505,28 @@ MT_INLINE void fetch_ahead(const mt_lda_pass *pass, int64_t document,
 
 static void load_document(const mt_lda_pass *pass, int64_t document, mt_lda_slot *slot)
 {
-  int64_t at = pass->indptr[document], K = pass->n_components;
-  double words = 0.0, total = 0.0;
+  int64_t at = pass->indptr[document], K = pass->n_components, words = 0;
+  double total = 0.0;
   slot->document = document;
   slot->n = pass->indptr[document + 1] - at;
   slot->tiles = slot->n > 0 ? (slot->n + 15) / 16 : 1; /* never none */
   slot->steps = 0;
   slot->topics = K;
   for (int64_t k = 0; k < K; k++) slot->topic[k] = (int32_t)k;
-  for (int64_t t = 0; t < slot->tiles; t++) {
-    int64_t left = slot->n - 16 * t < 16 ? slot->n - 16 * t : 16;
-    pack_tile(pass, pass->indices + at + 16 * t, left, slot->block + 16 * K * t);
-    for (int64_t i = 0; i < 16; i++) {
-      int32_t count = i < left ? pass->data[at + 16 * t + i] : 0;
-      slot->counts[16 * t + i] = (float)count;
-      words += count;
-    }
-  }
   start_gamma(pass, slot);
   for (int64_t k = 0; k < K; k++) total += slot->gamma[k];
   for (int64_t k = 0; k < pass->padded; k += 16)
     v_store(slot->weight + k, exp_digamma(v_load(slot->gamma + k)));
+  for (int64_t i = 0; i < 16 * slot->tiles; i++) {
+    int32_t count = i < slot->n ? pass->data[at + i] : 0;
+    slot->counts[i] = (float)count;
+    words += count;
+  }
   slot->eps = eps_of(total);
-  slot->eps_later = eps_of(words + pass->prior * (double)K);
+  slot->eps_later = eps_of((double)words + pass->prior * (double)K);
+  for (int64_t t = 0; t < slot->tiles; t++)
+    pack_tile(pass, pass->indices + at + 16 * t, slot->n - 16 * t, slot, t);
+  slot->has_ratios = K > FEW;
 }
 
 static void add_stats(const mt_lda_pass *pass, mt_lda_slot *slot, float *stats)
@@ -548,7 +594,7 @@ static bool advance(const mt_lda_pass *pass, mt_lda_slot *slot, float tolerance,
     if (settles && (slot->topics > 16 || slot->steps % 4 == 0))
       drop_settled(pass, slot);
     if (++slot->steps >= pass->max_steps || change < tolerance) return true;
-  } while (slot->topics > WIDE);
+  } while (slot->topics > FEW);
   return false;
 }
 
