@@ -333,10 +333,10 @@ static void pack_topics(mt_lda_slot *slot, v16 above_prior, float prior)
     uint32_t keep = 0xffff & ~settled_of(slot, k, above_prior);
     if (n - k < 16) keep &= (1u << (n - k)) - 1;
     for (int j = 0; j < 16; j++) slot->kept[k + j] = (int32_t)k + j;
-    v_pack(slot->kept + kept, keep, v_load((const float *)(slot->kept + k)));
-    v_pack(slot->topic + kept, keep, v_load((const float *)(slot->topic + k)));
-    v_pack(slot->gamma + kept, keep, v_load(slot->gamma + k));
-    v_pack(slot->weight + kept, keep, v_load(slot->weight + k));
+    v_pack(slot->kept + kept, keep, slot->kept + k);
+    v_pack(slot->topic + kept, keep, slot->topic + k);
+    v_pack(slot->gamma + kept, keep, slot->gamma + k);
+    v_pack(slot->weight + kept, keep, slot->weight + k);
     kept += __builtin_popcount(keep);
   }
   for (int64_t k = kept; k < (n + 15) / 16 * 16; k++) slot->gamma[k] = prior;
@@ -517,11 +517,10 @@ static void load_document(const mt_lda_pass *pass, int64_t document, mt_lda_slot
   for (int64_t k = 0; k < K; k++) total += slot->gamma[k];
   for (int64_t k = 0; k < pass->padded; k += 16)
     v_store(slot->weight + k, exp_digamma(v_load(slot->gamma + k)));
-  for (int64_t i = 0; i < 16 * slot->tiles; i++) {
-    int32_t count = i < slot->n ? pass->data[at + i] : 0;
-    slot->counts[i] = (float)count;
-    words += count;
-  }
+  float *counts = slot->counts;
+  const int32_t *data = pass->data + at;
+  for (int64_t i = 0; i < slot->n; i++) counts[i] = (float)data[i], words += data[i];
+  for (int64_t i = slot->n; i < 16 * slot->tiles; i++) counts[i] = 0.0f;
   slot->eps = eps_of(total);
   slot->eps_later = eps_of((double)words + pass->prior * (double)K);
   for (int64_t t = 0; t < slot->tiles; t++)

@@ -91,10 +91,12 @@ MT_INLINE uint32_t v_which_below(v16 a, v16 b)
   return _cvtmask16_u32(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ));
 }
 
-/* The lanes whose bit is set, to p on, which need not be aligned; anything behind them. */
-MT_INLINE void v_pack(void *p, uint32_t which, v16 a)
+/* Of 16 numbers of 32 bits those whose bit is set, to `to` on; anything behind them. Neither
+ * need be aligned. */
+MT_INLINE void v_pack(void *to, uint32_t which, const void *from)
 {
-  _mm512_storeu_ps(p, _mm512_maskz_compress_ps((__mmask16)which, a));
+  __m512i all = _mm512_loadu_si512(from);
+  _mm512_storeu_si512(to, _mm512_maskz_compress_epi32((__mmask16)which, all));
 }
 
 /* The bits of a, plus the bits of b moved left by `left`. */
@@ -258,11 +260,12 @@ MT_INLINE uint32_t v_which_below(v16 x, v16 y)
   return (uint32_t)a | (uint32_t)b << 8;
 }
 
-MT_INLINE void v_pack(void *p, uint32_t which, v16 x)
+MT_INLINE void v_pack(void *to, uint32_t which, const void *from)
 {
-  char lanes[16][4], *to = p;
-  memcpy(lanes, &x, sizeof lanes);
-  for (; which != 0; which &= which - 1, to += 4) memcpy(to, lanes[__builtin_ctz(which)], 4);
+  char lanes[16][4], *at = to;
+  memcpy(lanes, from, sizeof lanes);
+  for (; which != 0; which &= which - 1, at += 4)
+    memcpy(at, lanes[__builtin_ctz(which)], 4);
 }
 
 MT_INLINE __m256 half_bits_add_left(__m256 a, __m256 b, int left)
@@ -450,11 +453,12 @@ MT_INLINE uint32_t v_which_below(v16 x, v16 y)
   for (int i = 0; i < 16; i++) bits |= (uint32_t)(x[i] < y[i]) << i;
   return bits;
 }
-MT_INLINE void v_pack(void *p, uint32_t which, v16 x)
+MT_INLINE void v_pack(void *to, uint32_t which, const void *from)
 {
-  char lanes[16][4], *to = p;
-  memcpy(lanes, &x, sizeof lanes);
-  for (; which != 0; which &= which - 1, to += 4) memcpy(to, lanes[__builtin_ctz(which)], 4);
+  char lanes[16][4], *at = to;
+  memcpy(lanes, from, sizeof lanes);
+  for (; which != 0; which &= which - 1, at += 4)
+    memcpy(at, lanes[__builtin_ctz(which)], 4);
 }
 
 MT_INLINE v16 v_bits_add_left(v16 x, v16 y, int left)
