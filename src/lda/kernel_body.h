@@ -204,8 +204,8 @@ static float step_any(const mt_lda_pass *pass, mt_lda_slot *slot)
   v16 change = v_set(0.0f);
   ratios(slot);
   for (int64_t k = 0; k < n; k += 16) {
-    v16 sums = gather_sums(n - k, slot->tiles, 16 * n,
-                           slot->block + 16 * k, slot->ratio);
+    v16 sums =
+        gather_sums(n - k, slot->tiles, 16 * n, slot->block + 16 * k, slot->ratio);
     change = v_add(change, update_topics(pass, k, sums, slot));
   }
   return v_sum(change);
@@ -249,7 +249,7 @@ MT_INLINE float step_few(const int n, const mt_lda_pass *pass, mt_lda_slot *slot
   return v_sum(update_topics(pass, 0, v_sums(sums), slot));
 }
 
-#define STEP(n)                                                      \
+#define STEP(n)                                                     \
   static float step_##n(const mt_lda_pass *pass, mt_lda_slot *slot) \
   {                                                                 \
     return step_few(n, pass, slot);                                 \
@@ -295,7 +295,7 @@ static void move_columns(mt_lda_slot *slot, int64_t n)
   const float *from = slot->block;
   float *to = slot->block;
   slot->has_ratios = kept > FEW;
-  if (kept <= FEW) {
+  if (!slot->has_ratios) {
     for (int64_t t = 0; t < slot->tiles; t++, from += 16 * n)
       for (int64_t k = 0; k < kept; k++, to += 16)
         v_store(to, v_load(from + 16 * which[k]));
@@ -468,9 +468,10 @@ MT_INLINE float eps_of(double total)
   return 2.220446049250313e-16f * value[0];
 }
 
-/* 16 terms' rows of the table become K columns of 16; ratio = count / norm on the way. */
-static void pack_tile(const mt_lda_pass *pass, const int32_t *ids, int64_t n,
-                      mt_lda_slot *slot, int64_t tile)
+/* 16 terms' rows of the table become K columns of 16; `norms`, a constant: and ratio is
+ * count / norm. */
+MT_INLINE void pack_tile(const bool norms, const mt_lda_pass *pass, const int32_t *ids,
+                         int64_t n, mt_lda_slot *slot, int64_t tile)
 {
   int64_t K = pass->n_components;
   float *block = slot->block + 16 * K * tile;
@@ -484,11 +485,24 @@ static void pack_tile(const mt_lda_pass *pass, const int32_t *ids, int64_t n,
     for (int64_t j = 0; j < 16; j++) {
       if (k + j >= K) break;
       v_store(block + 16 * j, rows[j]);
-      c[j % 4] = v_fma(v_set(slot->weight[k + j]), rows[j], c[j % 4]);
+      if (norms) c[j % 4] = v_fma(v_set(slot->weight[k + j]), rows[j], c[j % 4]);
     }
   }
-  v16 norm = v_add(v_add(c[0], c[1]), v_add(c[2], c[3]));
-  v_store(slot->ratio + 16 * tile, v_div(v_load(slot->counts + 16 * tile), norm));
+  if (norms) {
+    v16 norm = v_add(v_add(c[0], c[1]), v_add(c[2], c[3]));
+    v_store(slot->ratio + 16 * tile, v_div(v_load(slot->counts + 16 * tile), norm));
+  }
+}
+
+static void pack_document(const mt_lda_pass *pass, mt_lda_slot *slot)
+{
+  const int32_t *ids = pass->indices + pass->indptr[slot->document];
+  slot->has_ratios = slot->topics > FEW;
+  for (int64_t t = 0; t < slot->tiles; t++)
+    if (slot->has_ratios)
+      pack_tile(true, pass, ids + 16 * t, slot->n - 16 * t, slot, t);
+    else
+      pack_tile(false, pass, ids + 16 * t, slot->n - 16 * t, slot, t);
 }
 
 /* Asks for the rows of a document that comes soon. */
@@ -523,9 +537,7 @@ static void load_document(const mt_lda_pass *pass, int64_t document, mt_lda_slot
   for (int64_t i = slot->n; i < 16 * slot->tiles; i++) counts[i] = 0.0f;
   slot->eps = eps_of(total);
   slot->eps_later = eps_of((double)words + pass->prior * (double)K);
-  for (int64_t t = 0; t < slot->tiles; t++)
-    pack_tile(pass, pass->indices + at + 16 * t, slot->n - 16 * t, slot, t);
-  slot->has_ratios = K > FEW;
+  pack_document(pass, slot);
 }
 
 static void add_stats(const mt_lda_pass *pass, mt_lda_slot *slot, float *stats)

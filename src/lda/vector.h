@@ -10,29 +10,43 @@
 
 #define MT_INLINE static inline __attribute__((always_inline, unused))
 
-/* 16 unsigned numbers of 32 bits in the lower halves of 64; the upper halves are anything. */
-typedef uint64_t v8u __attribute__((vector_size(64)));
-typedef uint32_t v8u32 __attribute__((vector_size(32)));
+/* 16 unsigned numbers of 32 bits, each in the lower half of 64: the upper halves are
+ * anything. The parts are as wide as the machine's vectors. */
+#if defined(__AVX512F__)
+enum { U_LANES = 8 };
+#else
+enum { U_LANES = 4 };
+#endif
+typedef uint64_t vu __attribute__((vector_size(8 * U_LANES)));
 typedef struct v16u {
-  v8u a, b; /* numbers 0-7, 8-15 */
+  vu part[16 / U_LANES];
 } v16u;
+#define U_PARTS(p) _Pragma("GCC unroll 4") for (int p = 0; p < 16 / U_LANES; p++)
 
 MT_INLINE v16u u_set(uint32_t a)
 {
-  return (v16u){(v8u){0} + a, (v8u){0} + a};
-}
-MT_INLINE v16u u_xor3(v16u x, v16u y, uint32_t z)
-{
-  return (v16u){x.a ^ y.a ^ z, x.b ^ y.b ^ z};
-}
-MT_INLINE v16u u_upper(v16u x) /* the upper halves */
-{
-  return (v16u){x.a >> 32, x.b >> 32};
+  v16u x;
+  U_PARTS(p) x.part[p] = (vu){0} + a;
+  return x;
 }
 MT_INLINE v16u u_count(uint64_t first) /* first, first + 1, ..., with upper halves */
 {
-  v8u a = (v8u){0, 1, 2, 3, 4, 5, 6, 7} + first;
-  return (v16u){a, a + 8};
+  static const uint64_t lane[16] = {0, 1, 2,  3,  4,  5,  6,  7,
+                                    8, 9, 10, 11, 12, 13, 14, 15};
+  v16u x;
+  memcpy(&x, lane, sizeof x);
+  U_PARTS(p) x.part[p] += first;
+  return x;
+}
+MT_INLINE v16u u_xor3(v16u x, v16u y, uint32_t z)
+{
+  U_PARTS(p) x.part[p] ^= y.part[p] ^ z;
+  return x;
+}
+MT_INLINE v16u u_upper(v16u x) /* the upper halves */
+{
+  U_PARTS(p) x.part[p] >>= 32;
+  return x;
 }
 
 #if defined(__AVX512F__)
@@ -185,16 +199,16 @@ MT_INLINE void v_transpose(v16 r[16])
 /* The 64-bit products of the lower halves. */
 MT_INLINE v16u u_mul(v16u x, uint32_t y)
 {
-  __m512i factor = _mm512_set1_epi64(y);
-  return (v16u){(v8u)_mm512_mul_epu32((__m512i)x.a, factor),
-                (v8u)_mm512_mul_epu32((__m512i)x.b, factor)};
+  U_PARTS(p)
+  x.part[p] = (vu)_mm512_mul_epu32((__m512i)x.part[p], _mm512_set1_epi64(y));
+  return x;
 }
 /* The upper 24 bits of the lower halves as numbers in (0, 1). */
 MT_INLINE v16 u_unit(v16u x)
 {
-  __m512i low = _mm512_inserti64x4(
-      _mm512_castsi256_si512(_mm512_cvtepi64_epi32((__m512i)x.a)),
-      _mm512_cvtepi64_epi32((__m512i)x.b), 1);
+  __m256i a = _mm512_cvtepi64_epi32((__m512i)x.part[0]);
+  __m256i b = _mm512_cvtepi64_epi32((__m512i)x.part[1]);
+  __m512i low = _mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1);
   v16 upper = _mm512_cvtepi32_ps(_mm512_srli_epi32(low, 8));
   return _mm512_fmadd_ps(upper, _mm512_set1_ps(0x1p-24f), _mm512_set1_ps(0x1p-25f));
 }
@@ -363,28 +377,22 @@ MT_INLINE void v_transpose(v16 r[16])
     r[i] = (v16){aa[i], ba[i]}, r[i + 8] = (v16){ab[i], bb[i]};
 }
 
-MT_INLINE v8u half_mul(v8u x, uint32_t y)
-{
-  __m256i part[2], factor = _mm256_set1_epi64x(y);
-  memcpy(part, &x, sizeof x);
-  part[0] = _mm256_mul_epu32(part[0], factor);
-  part[1] = _mm256_mul_epu32(part[1], factor);
-  memcpy(&x, part, sizeof x);
-  return x;
-}
 MT_INLINE v16u u_mul(v16u x, uint32_t y)
 {
-  return (v16u){half_mul(x.a, y), half_mul(x.b, y)};
+  U_PARTS(p)
+  x.part[p] = (vu)_mm256_mul_epu32((__m256i)x.part[p], _mm256_set1_epi64x(y));
+  return x;
 }
-MT_INLINE __m256 half_unit(v8u x)
+MT_INLINE __m256 half_unit(vu x, vu y)
 {
-  __m256i bits = (__m256i)__builtin_convertvector(x >> 8 & 0xffffff, v8u32);
-  return _mm256_fmadd_ps(_mm256_cvtepi32_ps(bits), _mm256_set1_ps(0x1p-24f),
-                         _mm256_set1_ps(0x1p-25f));
+  __m256i pairs = (__m256i)_mm256_shuffle_ps((__m256)x, (__m256)y, 0x88);
+  __m256i low = _mm256_permute4x64_epi64(pairs, 0xd8);
+  return _mm256_fmadd_ps(_mm256_cvtepi32_ps(_mm256_srli_epi32(low, 8)),
+                         _mm256_set1_ps(0x1p-24f), _mm256_set1_ps(0x1p-25f));
 }
 MT_INLINE v16 u_unit(v16u x)
 {
-  return (v16){half_unit(x.a), half_unit(x.b)};
+  return (v16){half_unit(x.part[0], x.part[1]), half_unit(x.part[2], x.part[3])};
 }
 
 #else
@@ -501,15 +509,14 @@ MT_INLINE void v_transpose(v16 r[16])
 
 MT_INLINE v16u u_mul(v16u x, uint32_t y)
 {
-  return (v16u){(x.a & 0xffffffff) * y, (x.b & 0xffffffff) * y};
+  U_PARTS(p) x.part[p] = (x.part[p] & 0xffffffff) * y;
+  return x;
 }
 MT_INLINE v16 u_unit(v16u x)
 {
   v16 upper;
-  for (int i = 0; i < 8; i++) {
-    upper[i] = (float)((uint32_t)x.a[i] >> 8);
-    upper[i + 8] = (float)((uint32_t)x.b[i] >> 8);
-  }
+  for (int i = 0; i < 16; i++)
+    upper[i] = (float)((uint32_t)x.part[i / U_LANES][i % U_LANES] >> 8);
   return v_fma(upper, v_set(0x1p-24f), v_set(0x1p-25f));
 }
 #endif
