@@ -5,6 +5,7 @@
 #include "lda/kernel.h"
 #include "lda/vector.h"
 
+#include <float.h>
 #include <math.h>
 
 /* exp(-s) for s >= 0, 0 from 86 on: 2^n 2^r, n an integer and r in [-1/2, 1/2], 2^r by a
@@ -277,13 +278,12 @@ static step_function *step_for(int64_t topics)
 
 /* ---- topics that a document is done with ---- */
 
-/* Which of 16 topics have weight 0 and, as gamma, the prior: such a topic adds nothing and
- * changes no more. (exp(psi(prior)) is 0 in float for priors below 1 / 86, and gamma is
- * never below the prior.) */
-MT_INLINE uint32_t settled_of(const mt_lda_slot *slot, int64_t first, v16 above_prior)
+/* Which of 16 topics have weight 0: such a topic adds nothing, gamma is the prior after one
+ * more step, and changes no more. (exp(psi(prior)) is 0 in float for priors below 1 / 86,
+ * and gamma is never below the prior.) */
+MT_INLINE uint32_t settled_of(const mt_lda_slot *slot, int64_t first)
 {
-  return v_which_below(v_load(slot->gamma + first), above_prior) &
-         v_which_below(v_load(slot->weight + first), v_set(1e-37f));
+  return v_which_below(v_load(slot->weight + first), v_set(FLT_MIN));
 }
 
 /* The columns of the topics that are kept, of n. What comes next needs their norms, and
@@ -326,11 +326,14 @@ static void move_columns(mt_lda_slot *slot, int64_t n)
 }
 
 /* Keeps the topics that are not settled. */
-static void pack_topics(mt_lda_slot *slot, v16 above_prior, float prior)
+static void pack_topics(mt_lda_slot *slot, float prior)
 {
   int64_t n = slot->topics, kept = 0;
+  v16 fall = v_set(0.0f);
   for (int64_t k = 0; k < n; k += 16) {
-    uint32_t keep = 0xffff & ~settled_of(slot, k, above_prior);
+    v16 above = v_sub(v_load(slot->gamma + k), v_set(prior));
+    fall = v_add(fall, v_below(v_load(slot->weight + k), v_set(FLT_MIN), above));
+    uint32_t keep = 0xffff & ~settled_of(slot, k);
     if (n - k < 16) keep &= (1u << (n - k)) - 1;
     for (int j = 0; j < 16; j++) slot->kept[k + j] = (int32_t)k + j;
     v_pack(slot->kept + kept, keep, slot->kept + k);
@@ -341,6 +344,7 @@ static void pack_topics(mt_lda_slot *slot, v16 above_prior, float prior)
   }
   for (int64_t k = kept; k < (n + 15) / 16 * 16; k++) slot->gamma[k] = prior;
   slot->topics = kept;
+  slot->fall = v_sum(fall);
   move_columns(slot, n);
 }
 
@@ -350,11 +354,10 @@ static void drop_settled(const mt_lda_pass *pass, mt_lda_slot *slot)
 {
   float prior = (float)pass->prior;
   int64_t n = slot->topics, settled = 0;
-  v16 above = v_set(nextafterf(prior, 1.0f));
   for (int64_t k = 0; k < n; k += 16)
-    settled += __builtin_popcount(settled_of(slot, k, above));
+    settled += __builtin_popcount(settled_of(slot, k));
   settled -= (n + 15) / 16 * 16 - n; /* those beyond are */
-  if (4 * settled >= n && settled < n) pack_topics(slot, above, prior);
+  if (4 * settled >= n && settled < n) pack_topics(slot, prior);
 }
 
 /* All K of them, again; and the groups of 16 that hold one in work. */
@@ -525,6 +528,7 @@ static void load_document(const mt_lda_pass *pass, int64_t document, mt_lda_slot
   slot->n = pass->indptr[document + 1] - at;
   slot->tiles = slot->n > 0 ? (slot->n + 15) / 16 : 1; /* never none */
   slot->steps = 0;
+  slot->fall = 0.0f;
   slot->topics = K;
   for (int64_t k = 0; k < K; k++) slot->topic[k] = (int32_t)k;
   start_gamma(pass, slot);
@@ -599,12 +603,13 @@ static bool advance(const mt_lda_pass *pass, mt_lda_slot *slot, float tolerance,
 {
   do {
     if (slot->steps >= pass->max_steps) return true;
-    float change = step_for(slot->topics)(pass, slot);
+    float change = step_for(slot->topics)(pass, slot) + slot->fall;
+    slot->fall = 0.0f;
     slot->eps = slot->eps_later;
-    /* where few are left, a look costs more than it finds */
-    if (settles && (slot->topics > 16 || slot->steps % 4 == 0))
-      drop_settled(pass, slot);
     if (++slot->steps >= pass->max_steps || change < tolerance) return true;
+    /* where few are left, a look costs more than it finds */
+    if (settles && (slot->topics > FEW || slot->steps % 4 == 1))
+      drop_settled(pass, slot);
   } while (slot->topics > FEW);
   return false;
 }
