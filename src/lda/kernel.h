@@ -100,7 +100,7 @@ typedef struct mt_lda_slot {
   float *gamma;         /* (padded) of the topics in work; the prior beyond */
   float *weight;        /* (padded) exp(psi(gamma)) */
   float *whole_gamma, *whole_weight; /* (padded) of all K, once the document is done */
-  float fall;           /* how far gamma of those just dropped is above the prior */
+  float fall; /* how far gamma of those just dropped is above the prior */
   int64_t n_groups;
   int32_t *groups; /* (n_groups) where the 16 topics begin that have one in work */
   int32_t *kept;   /* (padded) room: which stay in work */

@@ -125,7 +125,7 @@ MT_INLINE v16 gather_topics(const int n, int64_t tiles, int64_t stride,
                  sums + k);
 #pragma GCC unroll 16
   for (int k = n; k < 16; k++) sums[k] = v_set(0.0f);
-  return v_sums(sums);
+  return v_sums(n, sums);
 }
 
 /* The same, n not known to the compiler. */
@@ -247,7 +247,7 @@ MT_INLINE float step_few(const int n, const mt_lda_pass *pass, mt_lda_slot *slot
 #pragma GCC unroll 16
     for (int k = 0; k < n; k++) sums[k] = v_fma(ratio, column[k], sums[k]);
   } while (++t < slot->tiles);
-  return v_sum(update_topics(pass, 0, v_sums(sums), slot));
+  return v_sum(update_topics(pass, 0, v_sums(n, sums), slot));
 }
 
 #define STEP(n)                                                     \

@@ -156,12 +156,17 @@ MT_INLINE v16 v_fold4(v16 a, v16 b)
                        _mm512_shuffle_f32x4(a, b, 0xdd));
 }
 
-/* Lane i of the result: the sum of the lanes of rows[i]. */
-MT_INLINE v16 v_sums(const v16 rows[16])
+/* Lane i of the result: the sum of the lanes of rows[i], 0 from row n on, which nothing has
+ * to be added up for where n is a constant. */
+MT_INLINE v16 v_sums(const int n, const v16 rows[16])
 {
   v16 q[4];
-  for (int j = 0; j < 4; j++)
-    q[j] = v_fold4(v_fold8(rows[j], rows[j + 4]), v_fold8(rows[j + 8], rows[j + 12]));
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; j++) {
+    v16 low = n > j ? v_fold8(rows[j], rows[j + 4]) : v_set(0.0f);
+    v16 high = n > j + 8 ? v_fold8(rows[j + 8], rows[j + 12]) : v_set(0.0f);
+    q[j] = n > j ? v_fold4(low, high) : v_set(0.0f);
+  }
   v16 low =
       _mm512_add_ps(_mm512_unpacklo_ps(q[0], q[1]), _mm512_unpackhi_ps(q[0], q[1]));
   v16 high =
@@ -340,9 +345,9 @@ MT_INLINE __m256 half_sums(const v16 *r) /* of rows 0-3 and 4-7 */
   return _mm256_add_ps(_mm256_shuffle_ps(low, high, 0x44),
                        _mm256_shuffle_ps(low, high, 0xee));
 }
-MT_INLINE v16 v_sums(const v16 rows[16])
+MT_INLINE v16 v_sums(const int n, const v16 rows[16])
 {
-  return (v16){half_sums(rows), half_sums(rows + 8)};
+  return (v16){half_sums(rows), n > 8 ? half_sums(rows + 8) : _mm256_setzero_ps()};
 }
 
 MT_INLINE void transpose8(__m256 r[8])
@@ -490,10 +495,10 @@ MT_INLINE float v_sum(v16 x)
     for (int i = 0; i < half; i++) f[i] += f[i + half];
   return f[0];
 }
-MT_INLINE v16 v_sums(const v16 rows[16])
+MT_INLINE v16 v_sums(const int n, const v16 rows[16])
 {
-  v16 sums;
-  for (int i = 0; i < 16; i++) sums[i] = v_sum(rows[i]);
+  v16 sums = v_set(0.0f);
+  for (int i = 0; i < n; i++) sums[i] = v_sum(rows[i]);
   return sums;
 }
 
