@@ -60,8 +60,11 @@ MT_INLINE v16 natural_log(v16 x)
   return v_fma(e, v_set(0.693359375f), v_add(m, tail));
 }
 
-enum { FEW = 16 };
 /* ---- update steps ---- */
+
+/* Up to so many topics are a step's norms and sums in one sweep; a document with more is
+ * worked on alone. */
+enum { FEW = 16 };
 
 /* eps + sum over topics of weight x column, topic k in chain k mod 4. */
 MT_INLINE v16 norm_of(int64_t n, const float *weight, const float *block, v16 eps)
@@ -82,6 +85,13 @@ MT_INLINE v16 norm_of(int64_t n, const float *weight, const float *block, v16 ep
   if (k + 1 < n) c[1] = v_fma(v_set(weight[k + 1]), v_load(block + 16 * k + 16), c[1]);
   if (k + 2 < n) c[2] = v_fma(v_set(weight[k + 2]), v_load(block + 16 * k + 32), c[2]);
   return v_add(v_add(c[0], c[1]), v_add(c[2], c[3]));
+}
+
+/* ratio = count / norm of a tile, from the chains of norm_of. */
+MT_INLINE void store_ratio(const mt_lda_slot *slot, int64_t tile, const v16 c[4])
+{
+  v16 norm = v_add(v_add(c[0], c[1]), v_add(c[2], c[3]));
+  v_store(slot->ratio + 16 * tile, v_div(v_load(slot->counts + 16 * tile), norm));
 }
 
 /* New gamma and weight of 16 topics from their sums of ratio x column; how much gamma
@@ -145,21 +155,20 @@ static v16 gather_sums(int64_t n, int64_t tiles, int64_t stride, const float *bl
   return gather_topics(16, tiles, stride, block, ratio);
 }
 
-/* ratio = count / norm in `tiles` tiles, a constant, each weight loaded once for all: the
- * sums are norm_of's. */
+/* The ratios of `tiles` <= 4 tiles, a constant, each weight loaded once for all: the sums are
+ * norm_of's. */
 MT_INLINE void ratios_of(const int tiles, const mt_lda_slot *slot, int64_t first)
 {
-  enum { MOST = 4 };
   int64_t n = slot->topics, stride = 16 * n, k = 4;
   const float *weight = slot->weight, *block = slot->block + stride * first;
-  v16 c[4][MOST];
+  v16 c[4][4];
 #pragma GCC unroll 4
   for (int j = 0; j < 4; j++) {
     v16 w = v_set(j < n ? weight[j] : 0.0f);
 #pragma GCC unroll 4
     for (int t = 0; t < tiles; t++) {
       v16 column = v_load(block + stride * t + 16 * (j < n ? j : 0));
-      c[j][t] = j == 0 ? v_fma(w, column, v_set(slot->eps)) : v_mul(w, column);
+      c[t][j] = j == 0 ? v_fma(w, column, v_set(slot->eps)) : v_mul(w, column);
     }
   }
   for (; k < n; k += 4)
@@ -169,33 +178,24 @@ MT_INLINE void ratios_of(const int tiles, const mt_lda_slot *slot, int64_t first
       v16 w = v_set(weight[k + j]);
 #pragma GCC unroll 4
       for (int t = 0; t < tiles; t++)
-        c[j][t] = v_fma(w, v_load(block + stride * t + 16 * (k + j)), c[j][t]);
+        c[t][j] = v_fma(w, v_load(block + stride * t + 16 * (k + j)), c[t][j]);
     }
 #pragma GCC unroll 4
-  for (int t = 0; t < tiles; t++) {
-    v16 norm = v_add(v_add(c[0][t], c[1][t]), v_add(c[2][t], c[3][t]));
-    int64_t at = 16 * (first + t);
-    v_store(slot->ratio + at, v_div(v_load(slot->counts + at), norm));
-  }
+  for (int t = 0; t < tiles; t++) store_ratio(slot, first + t, c[t]);
 }
 
 static void ratios(mt_lda_slot *slot)
 {
   int64_t t = 0;
-  if (slot->has_ratios) {
-    slot->has_ratios = false;
-    return;
-  }
+  bool there = slot->has_ratios;
+  slot->has_ratios = false;
+  if (there) return;
 #if GROUP >= 16
   for (; t + 4 <= slot->tiles; t += 4) ratios_of(4, slot, t);
   if (slot->tiles - t == 3) return ratios_of(3, slot, t);
   if (slot->tiles - t == 2) return ratios_of(2, slot, t);
 #endif
-  for (; t < slot->tiles; t++) {
-    v16 norm = norm_of(slot->topics, slot->weight, slot->block + 16 * slot->topics * t,
-                       v_set(slot->eps));
-    v_store(slot->ratio + 16 * t, v_div(v_load(slot->counts + 16 * t), norm));
-  }
+  for (; t < slot->tiles; t++) ratios_of(1, slot, t);
 }
 
 /* One update step of a document: the sum of the changes of gamma over the topics. */
@@ -270,7 +270,7 @@ static step_function *step_for(int64_t topics)
   static step_function *const few[17] = {
       NULL,   step_1,  step_2,  step_3,  step_4,  step_5,  step_6,  step_7, step_8,
       step_9, step_10, step_11, step_12, step_13, step_14, step_15, step_16};
-  if (topics <= 16) return few[topics];
+  if (topics <= FEW) return few[topics];
 #endif
   (void)topics;
   return step_any;
@@ -320,8 +320,7 @@ static void move_columns(mt_lda_slot *slot, int64_t n)
       to += 16;
       c[j] = v_fma(v_set(weight[k + j]), column, c[j]);
     }
-    v16 norm = v_add(v_add(c[0], c[1]), v_add(c[2], c[3]));
-    v_store(slot->ratio + 16 * t, v_div(v_load(slot->counts + 16 * t), norm));
+    store_ratio(slot, t, c);
   }
 }
 
@@ -349,7 +348,8 @@ static void pack_topics(mt_lda_slot *slot, float prior)
 }
 
 /* Goes on without those that are settled, once they are a quarter. It changes no norm and no
- * sum but by the order of their terms, and each document does it on its own. */
+ * sum but by the order of their terms, and each document does it on its own; what their
+ * gamma has yet to fall is part of the next step's change. */
 static void drop_settled(const mt_lda_pass *pass, mt_lda_slot *slot)
 {
   float prior = (float)pass->prior;
@@ -471,8 +471,8 @@ MT_INLINE float eps_of(double total)
   return 2.220446049250313e-16f * value[0];
 }
 
-/* 16 terms' rows of the table become K columns of 16; `norms`, a constant: and ratio is
- * count / norm. */
+/* 16 terms' rows of the table become K columns of 16; norms, a constant: with their ratios.
+ */
 MT_INLINE void pack_tile(const bool norms, const mt_lda_pass *pass, const int32_t *ids,
                          int64_t n, mt_lda_slot *slot, int64_t tile)
 {
@@ -491,10 +491,7 @@ MT_INLINE void pack_tile(const bool norms, const mt_lda_pass *pass, const int32_
       if (norms) c[j % 4] = v_fma(v_set(slot->weight[k + j]), rows[j], c[j % 4]);
     }
   }
-  if (norms) {
-    v16 norm = v_add(v_add(c[0], c[1]), v_add(c[2], c[3]));
-    v_store(slot->ratio + 16 * tile, v_div(v_load(slot->counts + 16 * tile), norm));
-  }
+  if (norms) store_ratio(slot, tile, c);
 }
 
 static void pack_document(const mt_lda_pass *pass, mt_lda_slot *slot)
