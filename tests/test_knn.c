@@ -219,6 +219,20 @@ static void test_small(void **state)
     }
 }
 
+/* More terms than a vocabulary usually has: sums of 16-bit products stay within 32 bits. */
+static void test_wide(void **state)
+{
+  (void)state;
+  if (mt_test_on_gpus()) skip(); /* the emulated ones are slow */
+  data in;
+  new_data(&in, "wide", 19, 100003);
+  fill_topics(&in, 3, 0.5f);
+  check_all(&in);
+  fill_normal(&in, 1.0f, 0.01f); /* all values alike: the largest sums */
+  check_all(&in);
+  free(in.rows);
+}
+
 static void test_topics(void **state)
 {
   (void)state;
@@ -718,13 +732,21 @@ static void test_stage(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_metrics),        cmocka_unit_test(test_scikit_learn),
-    cmocka_unit_test(test_cost),           cmocka_unit_test(test_again),
-    cmocka_unit_test(test_small),          cmocka_unit_test(test_topics),
-    cmocka_unit_test(test_near_identical), cmocka_unit_test(test_far_from_origin),
-    cmocka_unit_test(test_duplicates),     cmocka_unit_test(test_zero_rows),
-    cmocka_unit_test(test_same_bits),      cmocka_unit_test(test_bad_rows),
-    cmocka_unit_test(test_read_error),     cmocka_unit_test(test_products),
+    cmocka_unit_test(test_metrics),
+    cmocka_unit_test(test_scikit_learn),
+    cmocka_unit_test(test_cost),
+    cmocka_unit_test(test_again),
+    cmocka_unit_test(test_small),
+    cmocka_unit_test(test_wide),
+    cmocka_unit_test(test_topics),
+    cmocka_unit_test(test_near_identical),
+    cmocka_unit_test(test_far_from_origin),
+    cmocka_unit_test(test_duplicates),
+    cmocka_unit_test(test_zero_rows),
+    cmocka_unit_test(test_same_bits),
+    cmocka_unit_test(test_bad_rows),
+    cmocka_unit_test(test_read_error),
+    cmocka_unit_test(test_products),
     cmocka_unit_test(test_stage),
 };
 
