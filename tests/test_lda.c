@@ -335,6 +335,9 @@ static void test_hostile(void **state)
   compare((shape){12, 1, 1, 1}, &o, 1e-3);    /* one term */
   compare((shape){9, 20, 1, 0}, &o, 1e-3);    /* not one count */
   compare((shape){0, 20, 1, 0}, &o, 1e-3);    /* not one document */
+  o.doc_topic_prior = 1e-4; /* exp(psi(15 priors)) of an empty document is 0 in float */
+  compare((shape){40, 50, 2, 1}, &o, 1e-3);
+  o.doc_topic_prior = usual.doc_topic_prior;
   o.n_components = 1;
   compare((shape){20, 30, 2, 20}, &o, 1e-3);
   o.n_components = 200; /* exp(psi(1 / 200)) is below the smallest float */

@@ -66,37 +66,71 @@ MT_INLINE v16 natural_log(v16 x)
  * worked on alone. */
 enum { FEW = 16 };
 
-/* eps + sum over topics of weight x column, topic k in chain k mod 4. */
-MT_INLINE v16 norm_of(int64_t n, const float *weight, const float *block, v16 eps)
+/* The norm of a tile, eps + sum over topics of weight x column, is added up in four chains,
+ * topic k in chain k mod 4. */
+MT_INLINE v16 norm_of(const v16 c[4])
 {
-  v16 c[4] = {v_fma(v_set(weight[0]), v_load(block), eps)};
-#pragma GCC unroll 4
-  for (int64_t k = 1; k < 4; k++)
-    c[k] = k < n ? v_mul(v_set(weight[k]), v_load(block + 16 * k)) : v_set(0.0f);
-  int64_t k = 4;
-#pragma GCC unroll 4
-  for (; k + 4 <= n; k += 4) {
-    c[0] = v_fma(v_set(weight[k]), v_load(block + 16 * k), c[0]);
-    c[1] = v_fma(v_set(weight[k + 1]), v_load(block + 16 * k + 16), c[1]);
-    c[2] = v_fma(v_set(weight[k + 2]), v_load(block + 16 * k + 32), c[2]);
-    c[3] = v_fma(v_set(weight[k + 3]), v_load(block + 16 * k + 48), c[3]);
-  }
-  if (k < n) c[0] = v_fma(v_set(weight[k]), v_load(block + 16 * k), c[0]);
-  if (k + 1 < n) c[1] = v_fma(v_set(weight[k + 1]), v_load(block + 16 * k + 16), c[1]);
-  if (k + 2 < n) c[2] = v_fma(v_set(weight[k + 2]), v_load(block + 16 * k + 32), c[2]);
   return v_add(v_add(c[0], c[1]), v_add(c[2], c[3]));
 }
 
-/* ratio = count / norm of a tile, from the chains of norm_of. */
 MT_INLINE void store_ratio(const mt_lda_slot *slot, int64_t tile, const v16 c[4])
 {
-  v16 norm = v_add(v_add(c[0], c[1]), v_add(c[2], c[3]));
-  v_store(slot->ratio + 16 * tile, v_div(v_load(slot->counts + 16 * tile), norm));
+  v16 count = v_load(slot->counts + 16 * tile);
+  v_store(slot->ratio + 16 * tile, v_div(count, norm_of(c)));
+}
+
+/* The chains of `tiles` <= 4 tiles, a constant, each weight loaded once for all. */
+MT_INLINE void add_chains(const int tiles, const mt_lda_slot *slot, int64_t first,
+                          v16 eps, v16 c[][4])
+{
+  int64_t n = slot->topics, stride = 16 * n, k = 4;
+  const float *weight = slot->weight, *block = slot->block + stride * first;
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; j++) {
+    v16 w = v_set(j < n ? weight[j] : 0.0f);
+#pragma GCC unroll 4
+    for (int t = 0; t < tiles; t++) {
+      v16 column = v_load(block + stride * t + 16 * (j < n ? j : 0));
+      c[t][j] = j == 0 ? v_fma(w, column, eps) : v_mul(w, column);
+    }
+  }
+  for (; k < n; k += 4)
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++) {
+      if (k + j >= n) break;
+      v16 w = v_set(weight[k + j]);
+#pragma GCC unroll 4
+      for (int t = 0; t < tiles; t++)
+        c[t][j] = v_fma(w, v_load(block + stride * t + 16 * (k + j)), c[t][j]);
+    }
+}
+
+MT_INLINE void ratios_of(const int tiles, const mt_lda_slot *slot, int64_t first)
+{
+  v16 c[4][4];
+  add_chains(tiles, slot, first, v_set(slot->eps), c);
+#pragma GCC unroll 4
+  for (int t = 0; t < tiles; t++) store_ratio(slot, first + t, c[t]);
+}
+
+/* ratio = count / norm, unless they came with the columns. */
+static void ratios(mt_lda_slot *slot)
+{
+  int64_t t = 0;
+  bool there = slot->has_ratios;
+  slot->has_ratios = false;
+  if (there) return;
+#if GROUP >= 16
+  for (; t + 4 <= slot->tiles; t += 4) ratios_of(4, slot, t);
+  if (slot->tiles - t == 3) return ratios_of(3, slot, t);
+  if (slot->tiles - t == 2) return ratios_of(2, slot, t);
+#endif
+  for (; t < slot->tiles; t++) ratios_of(1, slot, t);
 }
 
 /* New gamma and weight of 16 topics from their sums of ratio x column; how much gamma
- * changes. Beyond the topics in work the sums are 0, gamma stays at the prior, and nobody
- * reads weight. */
+ * changes. Beyond the topics in work the sums are 0, gamma is the prior and weight what goes
+ * with it, which drop_settled counts on. */
 MT_INLINE v16 update_topics(const mt_lda_pass *pass, int64_t first, v16 sums,
                             mt_lda_slot *slot)
 {
@@ -155,49 +189,6 @@ static v16 gather_sums(int64_t n, int64_t tiles, int64_t stride, const float *bl
   return gather_topics(16, tiles, stride, block, ratio);
 }
 
-/* The ratios of `tiles` <= 4 tiles, a constant, each weight loaded once for all: the sums are
- * norm_of's. */
-MT_INLINE void ratios_of(const int tiles, const mt_lda_slot *slot, int64_t first)
-{
-  int64_t n = slot->topics, stride = 16 * n, k = 4;
-  const float *weight = slot->weight, *block = slot->block + stride * first;
-  v16 c[4][4];
-#pragma GCC unroll 4
-  for (int j = 0; j < 4; j++) {
-    v16 w = v_set(j < n ? weight[j] : 0.0f);
-#pragma GCC unroll 4
-    for (int t = 0; t < tiles; t++) {
-      v16 column = v_load(block + stride * t + 16 * (j < n ? j : 0));
-      c[t][j] = j == 0 ? v_fma(w, column, v_set(slot->eps)) : v_mul(w, column);
-    }
-  }
-  for (; k < n; k += 4)
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; j++) {
-      if (k + j >= n) break;
-      v16 w = v_set(weight[k + j]);
-#pragma GCC unroll 4
-      for (int t = 0; t < tiles; t++)
-        c[t][j] = v_fma(w, v_load(block + stride * t + 16 * (k + j)), c[t][j]);
-    }
-#pragma GCC unroll 4
-  for (int t = 0; t < tiles; t++) store_ratio(slot, first + t, c[t]);
-}
-
-static void ratios(mt_lda_slot *slot)
-{
-  int64_t t = 0;
-  bool there = slot->has_ratios;
-  slot->has_ratios = false;
-  if (there) return;
-#if GROUP >= 16
-  for (; t + 4 <= slot->tiles; t += 4) ratios_of(4, slot, t);
-  if (slot->tiles - t == 3) return ratios_of(3, slot, t);
-  if (slot->tiles - t == 2) return ratios_of(2, slot, t);
-#endif
-  for (; t < slot->tiles; t++) ratios_of(1, slot, t);
-}
-
 /* One update step of a document: the sum of the changes of gamma over the topics. */
 static float step_any(const mt_lda_pass *pass, mt_lda_slot *slot)
 {
@@ -242,8 +233,7 @@ MT_INLINE float step_few(const int n, const mt_lda_pass *pass, mt_lda_slot *slot
       chain[k % 4] =
           k < 4 && k > 0 ? v_mul(w, column[k]) : v_fma(w, column[k], chain[k % 4]);
     }
-    v16 norm = v_add(v_add(chain[0], chain[1]), v_add(chain[2], chain[3]));
-    v16 ratio = v_div(v_load(slot->counts + 16 * t), norm);
+    v16 ratio = v_div(v_load(slot->counts + 16 * t), norm_of(chain));
 #pragma GCC unroll 16
     for (int k = 0; k < n; k++) sums[k] = v_fma(ratio, column[k], sums[k]);
   } while (++t < slot->tiles);
@@ -352,12 +342,11 @@ static void pack_topics(mt_lda_slot *slot, float prior)
  * gamma has yet to fall is part of the next step's change. */
 static void drop_settled(const mt_lda_pass *pass, mt_lda_slot *slot)
 {
-  float prior = (float)pass->prior;
   int64_t n = slot->topics, settled = 0;
   for (int64_t k = 0; k < n; k += 16)
     settled += __builtin_popcount(settled_of(slot, k));
   settled -= (n + 15) / 16 * 16 - n; /* those beyond are */
-  if (4 * settled >= n && settled < n) pack_topics(slot, prior);
+  if (4 * settled >= n && settled < n) pack_topics(slot, (float)pass->prior);
 }
 
 /* All K of them, again; and the groups of 16 that hold one in work. */
@@ -463,12 +452,13 @@ static void start_gamma(const mt_lda_pass *pass, mt_lda_slot *slot)
                slot->gamma);
 }
 
-/* scikit-learn's EPS for exp(psi(gamma)) that are not yet divided by exp(psi(total)). */
+/* scikit-learn's EPS for exp(psi(gamma)) that are not yet divided by exp(psi(total)). Of a
+ * document without a word total can be so small that it would be 0, and ratios 0 / 0. */
 MT_INLINE float eps_of(double total)
 {
   float value[16] __attribute__((aligned(64)));
   v_store(value, exp_digamma(v_set((float)total)));
-  return 2.220446049250313e-16f * value[0];
+  return fmaxf(2.220446049250313e-16f * value[0], 1e-30f);
 }
 
 /* 16 terms' rows of the table become K columns of 16; norms, a constant: with their ratios.
@@ -563,8 +553,9 @@ static double score_words(const mt_lda_pass *pass, const mt_lda_slot *slot)
   double score = 0.0, shift = mt_lda_psi_total(n, slot->whole_gamma);
   for (int64_t t = 0; t < slot->tiles; t++) {
     float norm[16] __attribute__((aligned(64))), value[16] __attribute__((aligned(64)));
-    v16 norms = norm_of(slot->topics, slot->weight, slot->block + 16 * slot->topics * t,
-                        v_set(0.0f));
+    v16 c[1][4];
+    add_chains(1, slot, t, v_set(0.0f), c);
+    v16 norms = norm_of(c[0]);
     v_store(norm, norms);
     v_store(value, natural_log(norms));
     for (int64_t i = 0; i < 16 && 16 * t + i < slot->n; i++) {
@@ -611,8 +602,8 @@ static bool advance(const mt_lda_pass *pass, mt_lda_slot *slot, float tolerance,
   return false;
 }
 
-/* Documents are worked on in pairs, a step of each in turn, so that the processor has
- * something to do while one waits for its exp(psi(gamma)). What the lane adds up to
+/* Documents are worked on in pairs, in turn, so that the processor has something to do
+ * while one with few topics waits for its exp(psi(gamma)). What the lane adds up to
  * depends on the order in which they finish: on the documents, not on who works. */
 static void documents(const mt_lda_pass *pass, mt_lda_room *room, mt_lda_lane *lane)
 {

@@ -156,8 +156,8 @@ MT_INLINE v16 v_fold4(v16 a, v16 b)
                        _mm512_shuffle_f32x4(a, b, 0xdd));
 }
 
-/* Lane i of the result: the sum of the lanes of rows[i], 0 from row n on, which nothing has
- * to be added up for where n is a constant. */
+/* Lane i of the result: the sum of the lanes of rows[i]. Rows from n on are 0, and cost
+ * nothing where n is a constant. */
 MT_INLINE v16 v_sums(const int n, const v16 rows[16])
 {
   v16 q[4];
@@ -277,14 +277,6 @@ MT_INLINE uint32_t v_which_below(v16 x, v16 y)
   int a = _mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, _CMP_LT_OQ));
   int b = _mm256_movemask_ps(_mm256_cmp_ps(x.b, y.b, _CMP_LT_OQ));
   return (uint32_t)a | (uint32_t)b << 8;
-}
-
-MT_INLINE void v_pack(void *to, uint32_t which, const void *from)
-{
-  char lanes[16][4], *at = to;
-  memcpy(lanes, from, sizeof lanes);
-  for (; which != 0; which &= which - 1, at += 4)
-    memcpy(at, lanes[__builtin_ctz(which)], 4);
 }
 
 MT_INLINE __m256 half_bits_add_left(__m256 a, __m256 b, int left)
@@ -466,14 +458,6 @@ MT_INLINE uint32_t v_which_below(v16 x, v16 y)
   for (int i = 0; i < 16; i++) bits |= (uint32_t)(x[i] < y[i]) << i;
   return bits;
 }
-MT_INLINE void v_pack(void *to, uint32_t which, const void *from)
-{
-  char lanes[16][4], *at = to;
-  memcpy(lanes, from, sizeof lanes);
-  for (; which != 0; which &= which - 1, at += 4)
-    memcpy(at, lanes[__builtin_ctz(which)], 4);
-}
-
 MT_INLINE v16 v_bits_add_left(v16 x, v16 y, int left)
 {
   return (v16)((v16bits)x + ((v16bits)y << left));
@@ -523,6 +507,16 @@ MT_INLINE v16 u_unit(v16u x)
   for (int i = 0; i < 16; i++)
     upper[i] = (float)((uint32_t)x.part[i / U_LANES][i % U_LANES] >> 8);
   return v_fma(upper, v_set(0x1p-24f), v_set(0x1p-25f));
+}
+#endif
+
+#if !defined(__AVX512F__)
+MT_INLINE void v_pack(void *to, uint32_t which, const void *from)
+{
+  char lanes[16][4], *at = to;
+  memcpy(lanes, from, sizeof lanes);
+  for (; which != 0; which &= which - 1, at += 4)
+    memcpy(at, lanes[__builtin_ctz(which)], 4);
 }
 #endif
 
