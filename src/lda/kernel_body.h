@@ -294,22 +294,14 @@ static void move_columns(mt_lda_slot *slot, int64_t n)
   for (int64_t t = 0; t < slot->tiles; t++, from += 16 * n) {
     v16 c[4] = {v_set(slot->eps), v_set(0.0f), v_set(0.0f), v_set(0.0f)};
     const float *weight = slot->weight;
-    int64_t k = 0;
-    for (; k + 4 <= kept; k += 4, to += 64)
+    for (int64_t k = 0; k < kept; k += 4)
 #pragma GCC unroll 4
-      for (int j = 0; j < 4; j++) {
+      for (int j = 0; j < 4; j++, to += 16) {
+        if (k + j >= kept) break;
         v16 column = v_load(from + 16 * which[k + j]);
-        v_store(to + 16 * j, column);
+        v_store(to, column);
         c[j] = v_fma(v_set(weight[k + j]), column, c[j]);
       }
-#pragma GCC unroll 3
-    for (int j = 0; j < 3; j++) {
-      if (k + j >= kept) break;
-      v16 column = v_load(from + 16 * which[k + j]);
-      v_store(to, column);
-      to += 16;
-      c[j] = v_fma(v_set(weight[k + j]), column, c[j]);
-    }
     store_ratio(slot, t, c);
   }
 }
