@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INLINE static inline __attribute__((always_inline))
-
 typedef struct candidate {
   double square; /* as the rounded rows have it */
   uint32_t row;
@@ -63,8 +61,8 @@ typedef struct descent {
 /* ---- pairs ------------------------------------------------------------------------------- */
 
 /* Infinity if it is found to be beyond most. */
-INLINE double square_up_to(mt_metric metric, int64_t d, const double *z, double scale,
-                           const float *y, double most)
+MT_INLINE double square_up_to(mt_metric metric, int64_t d, const double *z,
+                              double scale, const float *y, double most)
 {
   enum { PIECE = 256 };
   double lane[MT_METRIC_LANES] = {0.0};

@@ -1,13 +1,12 @@
 /* A kernel of cpu_product.h: defines KERNEL, named KERNEL_NAME, for the instructions that the
  * file may use. USABLE says whether the processor has them. */
 #include "backend/cpu_product.h"
+#include "base/vectors.h"
 
 #include <string.h>
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
-
-#define INLINE static inline __attribute__((always_inline))
 
 #if defined(__AVX512VNNI__)
 enum { LANES = 16, GROUPS = 4 };
@@ -20,7 +19,7 @@ enum { ROWS = MT_PRODUCT_ROWS, ONE = MT_PRODUCT_GROUP / LANES, MOST = GROUPS * O
 
 typedef uint32_t lanes __attribute__((vector_size(4 * LANES)));
 
-INLINE lanes load(const void *from)
+MT_INLINE lanes load(const void *from)
 {
   lanes out;
   memcpy(&out, from, sizeof out);
@@ -28,7 +27,7 @@ INLINE lanes load(const void *from)
 }
 
 /* Adds both columns' products in each lane. */
-INLINE lanes add_pairs(lanes sum, lanes a, lanes b)
+MT_INLINE lanes add_pairs(lanes sum, lanes a, lanes b)
 {
 #if defined(__AVX512VNNI__)
   return (lanes)_mm512_dpwssd_epi32((__m512i)sum, (__m512i)a, (__m512i)b);
@@ -43,9 +42,9 @@ INLINE lanes add_pairs(lanes sum, lanes a, lanes b)
 }
 
 /* ROWS rows of a with `vectors` vectors of rows of b; a's pairs are `pair` apart, its rows `row`. */
-INLINE void add_rows(int vectors, int64_t pairs, const mt_product_pair *a, int64_t pair,
-                     int64_t row, const mt_product_pair *b, int64_t apart,
-                     int64_t width, int32_t *sums)
+MT_INLINE void add_rows(int vectors, int64_t pairs, const mt_product_pair *a,
+                        int64_t pair, int64_t row, const mt_product_pair *b,
+                        int64_t apart, int64_t width, int32_t *sums)
 {
   lanes sum[ROWS][MOST], column[MOST];
 #pragma GCC unroll 4

@@ -1,4 +1,4 @@
-/* Loops for the vector units that the processor at hand has. */
+/* For the vector units that the processor at hand has. */
 #ifndef MT_BASE_VECTORS_H
 #define MT_BASE_VECTORS_H
 
@@ -9,5 +9,8 @@
 #else
 #define MT_FOR_VECTORS
 #endif
+
+/* Before a small function of vectors: part of whatever calls it, in that one's instructions. */
+#define MT_INLINE static inline __attribute__((always_inline, unused))
 
 #endif

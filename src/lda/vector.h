@@ -5,10 +5,10 @@
  * ends in u. */
 #ifndef MT_LDA_VECTOR_H
 #define MT_LDA_VECTOR_H
+#include "base/vectors.h"
+
 #include <stdint.h>
 #include <string.h>
-
-#define MT_INLINE static inline __attribute__((always_inline, unused))
 
 /* 16 unsigned numbers of 32 bits, each in the lower half of 64: the upper halves are
  * anything. The parts are as wide as the machine's vectors. */

@@ -4,10 +4,10 @@
  * scalars are. */
 #ifndef MT_UMAP_LANES_H
 #define MT_UMAP_LANES_H
+#include "base/vectors.h"
+
 #include <immintrin.h>
 #include <stdint.h>
-
-#define MT_INLINE static inline __attribute__((always_inline, unused))
 
 #if defined(__AVX512F__)
 enum { LANES = 16 };
